@@ -1,0 +1,97 @@
+"""The command line: parse, call, render, exit status. Commands are imported when they are run."""
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from zeroplan import __version__
+from zeroplan.errors import InputError, unknown_name
+
+COMMANDS = ("fit", "compare", "sweep", "solve", "explain", "presets", "schema")
+ANSWERED, NOTHING_FITS, BAD_QUESTION = 0, 1, 2
+INTERRUPTED, PIPE_CLOSED = 130, 141  # 128 + SIGINT, 128 + SIGPIPE
+SHORT_HELP = """zeroplan says what sits in each GPU's memory, what moves over the links, and the lowest
+ZeRO stage that fits.
+
+  zeroplan fit --params 7.5e9 --gpus 64                    every stage on common GPUs
+  zeroplan fit --params 7.5e9 --gpus 64 --gpu a100-80gb    one GPU in detail
+  zeroplan solve max-params --gpus 8 --gpu h100            the largest model that fits
+
+All commands: zeroplan --help. Words of the trade: zeroplan explain zero-2."""
+
+
+class Commands(click.Group):
+    """A group that imports a command only to run it or to list it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"zeroplan.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            raise unknown_name("zeroplan", "command", args[0], COMMANDS, "`zeroplan --help` lists them.")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={
+        "auto_envvar_prefix": "ZEROPLAN",
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+    },
+)
+@click.version_option(__version__, message="zeroplan %(version)s")
+@click.pass_context
+def zeroplan(ctx: click.Context) -> int:
+    """Plan ZeRO training before a GPU-hour is spent.
+
+    \b
+    Example: zeroplan fit --params 7.5e9 --gpus 64
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(SHORT_HELP)
+    return ANSWERED
+
+
+def run(args: list[str]) -> int:
+    """Run the command line and return its exit status; every error becomes a line on stderr."""
+    try:
+        status = zeroplan.main(args=args, prog_name="zeroplan", standalone_mode=False)
+        sys.stdout.flush()
+    except InputError as error:
+        return _bad_question(error)
+    except click.UsageError as error:
+        return _bad_question(_usage(error))
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    return status if isinstance(status, int) else ANSWERED
+
+
+def _bad_question(error: InputError) -> int:
+    for fault in error.faults:
+        click.echo(f"zeroplan: {fault}", err=True)
+    return BAD_QUESTION
+
+
+def _usage(error: click.UsageError) -> InputError:
+    """click's own complaint in our form."""
+    command = error.ctx.command_path if error.ctx else "zeroplan"
+    message = " ".join(error.format_message().split())
+    return InputError(command, message, f"`{command} --help` shows an example.")

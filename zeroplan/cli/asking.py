@@ -1,0 +1,188 @@
+"""Options to a question: every bad option is found before the first is reported."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from zeroplan.core.framework import STAGES, Framework
+from zeroplan.core.hardware import LARGEST_CLUSTER, Gpu, Node
+from zeroplan.core.model import LARGEST_MODEL
+from zeroplan.core.plan import MOST_MICRO_BATCHES
+from zeroplan.core.question import Card, Question
+from zeroplan.core.recipe import Recipe
+from zeroplan.errors import Faults, InputError, printable
+from zeroplan.formats.presets import Presets
+from zeroplan.units import Share, parse_count, parse_share, parse_size
+
+SHIPPED = "deepspeed"
+"""The framework whose shipped behaviour is compared with the paper's algorithm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """The shared options as typed."""
+
+    params: str | None
+    gpus: str | None
+    stage: tuple[str, ...]
+    gpu: tuple[str, ...]
+    memory: str | None
+    node: str | None
+    presets: str | None
+    recipe: str | None
+    optimizer_bytes: str | None
+    framework: str
+    grad_accum: str
+    headroom: str
+    unit: str
+    format: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Asked:
+    """The question, the presets it was read with, and the node that was named."""
+
+    question: Question
+    presets: Presets
+    node: str | None
+
+
+Cards = Callable[[Presets], list[Gpu]]
+
+
+def featured(presets: Presets) -> list[Gpu]:
+    """The GPUs to plan for when none is named."""
+    return presets.featured
+
+
+def no_cards(_presets: Presets) -> list[Gpu]:
+    """No GPU when none is named."""
+    return []
+
+
+def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | None = None) -> Asked:
+    """The question that the options ask; raises InputError with every fault.
+
+    `otherwise` gives the GPUs when none is named; `assumed` stands in for required options that
+    the command does not take, because they are what it varies or solves for.
+    """
+    presets = Presets(given.presets)
+    faults = Faults()
+    assumed = assumed or {}
+    params = assumed.get("params") or faults.attempt(partial(_params, given.params))
+    gpus = assumed.get("gpus") or faults.attempt(partial(_gpus, given.gpus))
+    framework = faults.attempt(partial(presets.framework, given.framework))
+    recipe = faults.attempt(partial(_recipe, presets, given, framework))
+    cards = faults.attempt(partial(_cards, presets, given, otherwise))
+    stages = faults.attempt(partial(_stages, given.stage))
+    grad_accum = faults.attempt(
+        partial(parse_count, given.grad_accum, "--grad-accum", MOST_MICRO_BATCHES, "--grad-accum 8")
+    )
+    headroom = faults.attempt(partial(parse_share, given.headroom, "--headroom"))
+    faults.report()
+    assert params and gpus and framework and recipe and stages and grad_accum  # no faults
+    assert cards is not None and isinstance(headroom, Share)
+    question = Question(
+        params=params,
+        gpus=gpus,
+        recipe=recipe,
+        framework=framework,
+        cards=cards,
+        headroom=headroom,
+        grad_accum=grad_accum,
+        stages=stages,
+    )
+    return Asked(question=question, presets=presets, node=given.node and presets.node(given.node).name)
+
+
+def shipped_question(asked: Asked) -> Question | None:
+    """The same question to DeepSpeed as shipped, where the question is to the paper's algorithm."""
+    question = asked.question
+    if question.framework.name != "zero":
+        return None
+    framework = asked.presets.framework(SHIPPED)
+    return question.under(framework, question.recipe) if framework.runs(question.recipe.name) else None
+
+
+def missing(option: str, example: str) -> InputError:
+    """The error for a required option."""
+    return InputError(option, "is missing.", f"Example: {example}.")
+
+
+def parse_params(text: str, where: str = "--params") -> int:
+    return parse_count(text, where, LARGEST_MODEL, "--params 7.5e9")
+
+
+def parse_gpus(text: str, where: str = "--gpus") -> int:
+    if not any(char.isdigit() for char in text[:1]) and any(char.isalpha() for char in text[:1]):
+        raise InputError(
+            where, f"{printable(text)} is not a number.", "Example: --gpus 64. A GPU's name goes with --gpu."
+        )
+    return parse_count(text, where, LARGEST_CLUSTER, "--gpus 64")
+
+
+def _params(text: str | None) -> int:
+    if text is None:
+        raise missing("--params", "--params 7.5e9")
+    return parse_params(text)
+
+
+def _gpus(text: str | None) -> int:
+    if text is None:
+        raise missing("--gpus", "--gpus 64")
+    return parse_gpus(text)
+
+
+def _recipe(presets: Presets, given: Given, framework: Framework | None) -> Recipe | None:
+    if given.recipe is not None and given.optimizer_bytes is not None:
+        raise InputError("--optimizer-bytes", "a recipe says this already.", "Give --recipe or --optimizer-bytes.")
+    if given.optimizer_bytes is not None:
+        return presets.recipe(f"adam-m{given.optimizer_bytes}")
+    if given.recipe is not None:
+        return presets.recipe(given.recipe)
+    return presets.recipe(framework.default_recipe) if framework else None
+
+
+def _stages(texts: tuple[str, ...]) -> tuple[int, ...]:
+    for text in texts:
+        if text.strip() not in map(str, STAGES):
+            raise InputError("--stage", f"{printable(text)} is not a ZeRO stage.", "Stages are 0, 1, 2 and 3.")
+    return tuple(sorted({int(text) for text in texts})) or STAGES
+
+
+def _cards(presets: Presets, given: Given, otherwise: Cards) -> tuple[Card, ...]:
+    if given.gpu and given.memory is not None:
+        raise InputError("--memory", "a GPU has its own memory.", "Give --gpu or --memory, not both.")
+    node = presets.node(given.node) if given.node is not None else None
+    if given.memory is not None:
+        return (Card(gpu=_own_card(parse_size(given.memory, "--memory")), node=node),)
+    faults = Faults()
+    named = [faults.attempt(partial(_named_card, presets, name, node)) for name in given.gpu]
+    faults.report()
+    if named:
+        return tuple({card.gpu.name: card for card in named if card}.values())
+    if node is not None:
+        return (Card(gpu=presets.gpu(node.gpu, f"node {node.name}, gpu"), node=node),)
+    return tuple(presets.card(gpu) for gpu in otherwise(presets))
+
+
+def _named_card(presets: Presets, name: str, node: Node | None) -> Card:
+    if name.strip().isdigit():
+        raise InputError(
+            "--gpu",
+            f"{printable(name)} is a number, not a GPU.",
+            f"How many goes with --gpus {name.strip()[:12]}.",
+        )
+    gpu = presets.gpu(name)
+    asked = "" if name.strip().lower() == gpu.name else name.strip()
+    if node is None:
+        return presets.card(gpu, asked)
+    if node.gpu != gpu.name:
+        raise InputError(
+            "--node", f"{node.name} has {node.gpu}, not {gpu.name}.", f"Give --gpu {node.gpu} or no --gpu."
+        )
+    return Card(gpu=gpu, node=node, asked=asked)
+
+
+def _own_card(usable_bytes: int) -> Gpu:
+    return Gpu(name="custom", title="your card", usable_bytes_stated=usable_bytes)

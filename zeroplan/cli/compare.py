@@ -1,0 +1,57 @@
+"""`zeroplan compare`: every card side by side."""
+
+from typing import Any
+
+import click
+
+from zeroplan.cli import ANSWERED, NOTHING_FITS
+from zeroplan.cli.asking import Asked, Given, ask
+from zeroplan.cli.options import OUTPUT, GroupedCommand, GroupedOption, shared
+from zeroplan.cli.output import show
+from zeroplan.core.compare import SORTS, Comparison, compare
+from zeroplan.core.hardware import Gpu, Node
+from zeroplan.formats.presets import Presets
+
+
+@click.command("compare", cls=GroupedCommand, short_help="Cards side by side.")
+@shared("optimizer_bytes")
+@click.option(
+    "--sort",
+    cls=GroupedOption,
+    heading=OUTPUT,
+    type=click.Choice(SORTS),
+    default="asked",
+    show_default=True,
+    metavar="KEY",
+    help=f"Order of the cards: {', '.join(SORTS)}.",
+)
+def command(sort: str, **options: Any) -> int:
+    """Every card, or those named, side by side: stage, fewest GPUs, time, memory left, price.
+
+    \b
+    Example: zeroplan compare --params 70e9 --gpus 512 --sort price
+    Exit status: 0 some card has an answer, 1 none has, 2 a bad question.
+    """
+    given = Given(**options)
+    asked = ask(given, otherwise=_every_gpu)
+    nodes = [node for node in asked.presets.all("node") if isinstance(node, Node)]
+    rows = compare(asked.question, nodes, sort)
+
+    def table(style: Any) -> Any:
+        from zeroplan.render.rows.compare import compare_blocks
+
+        return compare_blocks(asked.question, rows, style)
+
+    show(given.format, given.unit, table, lambda: _json(asked, rows), lambda: _json(asked, rows)["results"])
+    return ANSWERED if any(row.answer.recommended for row in rows) else NOTHING_FITS
+
+
+def _every_gpu(presets: Presets) -> list[Gpu]:
+    return [gpu for gpu in presets.all("gpu") if isinstance(gpu, Gpu)]
+
+
+def _json(asked: Asked, rows: list[Comparison]) -> dict[str, Any]:
+    from zeroplan.render.machine import comparison_json, header, request_json
+
+    results = [comparison_json(row) for row in rows]
+    return {**header("compare"), "request": request_json(asked.question, asked.node), "results": results}

@@ -1,0 +1,215 @@
+"""`zeroplan explain`: each number with its formula, inputs and source; or a word of the trade."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from zeroplan.cli import ANSWERED
+from zeroplan.cli.asking import Asked, Given, ask, missing, no_cards
+from zeroplan.cli.options import GroupedCommand, shared
+from zeroplan.cli.output import show
+from zeroplan.core.claims import ClaimedBytes, claimed
+from zeroplan.core.estimate import Estimate
+from zeroplan.core.ledger import Term, Transfer
+from zeroplan.core.verdict import CardAnswer, fit
+from zeroplan.core.word import Word
+from zeroplan.errors import InputError, printable, unknown_name
+from zeroplan.formats.presets import Presets
+from zeroplan.render.blocks import Block
+from zeroplan.render.rows.style import Style
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Explained:
+    """The parts of one plan that were asked for."""
+
+    asked: Asked
+    term: str | None
+    found: Estimate
+    terms: list[Term]
+    transfers: list[Transfer]
+    claims: list[ClaimedBytes]
+    words: list[Word]
+    cards: tuple[CardAnswer, ...]
+
+
+@click.command("explain", cls=GroupedCommand, short_help="Formulas, sources, words of the trade.")
+@click.argument("term", required=False)
+@shared("optimizer_bytes")
+def command(term: str | None, **options: Any) -> int:
+    """Each number of a plan with its formula, inputs and source; or a word of the trade.
+
+    \b
+    Example: zeroplan explain --params 7.5e9 --gpus 64 --stage 2
+    Example: zeroplan explain --params 7.5e9 --gpus 64 --stage 2 momentum
+    Example: zeroplan explain all-reduce
+    """
+    given = Given(**options)
+    if given.params is None and given.gpus is None:
+        _explain_words(given, term)
+    else:
+        _explain_plan(given, term)
+    return ANSWERED
+
+
+def _explain_words(given: Given, term: str | None) -> None:
+    presets = Presets(given.presets)
+    words = [_word(presets, term)] if term is not None else _all_words(presets)
+
+    def table(_style: Style) -> list[Block]:
+        from zeroplan.render.rows.explain import word_blocks, words_grid
+
+        return word_blocks(words) if term is not None else words_grid(words)
+
+    def data() -> dict[str, Any]:
+        from zeroplan.render.machine import header, word_json
+
+        empty: dict[str, Any] = {"request": None, "term": term, "stage": None, "claims": []}
+        return {**header("explain"), **empty, "words": [word_json(word) for word in words]}
+
+    show(given.format, given.unit, table, data, lambda: data()["words"])
+
+
+def _explain_plan(given: Given, term: str | None) -> None:
+    if len(given.stage) != 1:
+        raise (
+            missing("--stage", "--stage 2, one stage")
+            if not given.stage
+            else InputError("--stage", "explain takes one stage.", "Example: --stage 2.")
+        )
+    explained = _explained(ask(given, otherwise=no_cards), term)
+
+    def table(style: Style) -> list[Block]:
+        return _blocks(explained, style)
+
+    def data() -> dict[str, Any]:
+        return _json(explained)
+
+    show(given.format, given.unit, table, data, lambda: _records(data()))
+
+
+def _explained(asked: Asked, term: str | None) -> Explained:
+    question = asked.question
+    cards = fit(question)
+    stage = question.stages[0]
+    found = cards[0].stages[0].estimate if cards else None
+    if found is None:
+        from zeroplan.core.estimate import estimate
+
+        found = estimate(question.plan(None, stage))
+    terms = [t for t in found.memory.terms if _matches(term, t.name, t.what, t.role)]
+    transfers = [t for t in found.traffic.transfers if _matches(term, t.collective, t.what, t.phase, "traffic")]
+    claims = [c for c in claimed(found.plan) if _matches(term, c.claim.name, "estimator", "claims")]
+    words = _words(asked.presets, term)
+    if term is not None and not (terms or transfers or claims or words):
+        raise _unknown_term(asked.presets, found, term)
+    shown = cards if term is None or _matches(term, "usable", "memory", "budget") else ()
+    return Explained(
+        asked=asked,
+        term=term,
+        found=found,
+        terms=terms,
+        transfers=transfers,
+        claims=claims,
+        words=words,
+        cards=shown,
+    )
+
+
+def _matches(term: str | None, *names: str) -> bool:
+    """Whether a term names a thing: by its whole name, a part of its dotted name, or a word of it."""
+    if term is None:
+        return True
+    wanted = term.strip().lower()
+    parts = {part for name in names for part in (name.lower(), *name.lower().replace(",", "").split())}
+    dotted = {piece for part in parts for piece in part.split(".")} | parts
+    return wanted in dotted or any(part.startswith(f"{wanted}.") for part in parts)
+
+
+def _words(presets: Presets, term: str | None) -> list[Word]:
+    if term is None:
+        return []
+    try:
+        return [presets.word(term)]
+    except InputError:
+        return []
+
+
+def _word(presets: Presets, term: str) -> Word:
+    try:
+        return presets.word(term)
+    except InputError as error:
+        raise InputError("TERM", error.problem, f"{error.hint} `zeroplan explain` lists all words.".strip()) from error
+
+
+def _all_words(presets: Presets) -> list[Word]:
+    return [word for word in presets.all("word") if isinstance(word, Word)]
+
+
+def _unknown_term(presets: Presets, found: Estimate, term: str) -> InputError:
+    known = [t.name for t in found.memory.terms] + [t.collective for t in found.traffic.transfers]
+    known += [name for word in _all_words(presets) for name in (word.name, *word.aliases)]
+    error = unknown_name("TERM", "term", term, known, "Without TERM every term is shown.")
+    return InputError("TERM", f"{printable(term)} is no term of this plan and no word.", error.hint)
+
+
+def _blocks(explained: Explained, style: Style) -> list[Block]:
+    from zeroplan.render.rows.explain import memory_blocks, part_blocks, plan_blocks, word_blocks
+
+    question, found = explained.asked.question, explained.found
+    parts = (explained.terms, explained.transfers, explained.claims, style)
+    plan = part_blocks(found, *parts) if explained.term else plan_blocks(question, found, *parts)
+    memory = [block for card in explained.cards for block in memory_blocks(question, card, style)]
+    return [*word_blocks(explained.words), *plan, *memory]
+
+
+def _json(explained: Explained) -> dict[str, Any]:
+    from zeroplan.core.verdict import StageAnswer
+    from zeroplan.render.machine import (
+        claim_json,
+        header,
+        request_json,
+        stage_json,
+        term_json,
+        transfer_json,
+        word_json,
+    )
+
+    asked, found = explained.asked, explained.found
+    answer = (
+        explained.cards[0].stages[0]
+        if explained.cards
+        else StageAnswer(stage=found.plan.strategy.stage, verdict="not-asked", estimate=found)
+    )
+    stage = {
+        **stage_json(asked.question, answer),
+        "memory": [term_json(t) for t in explained.terms],
+        "traffic": [transfer_json(found, t) for t in explained.transfers],
+    }
+    return {
+        **header("explain"),
+        "request": request_json(asked.question, asked.node),
+        "term": explained.term,
+        "stage": stage,
+        "claims": [claim_json(claim) for claim in explained.claims],
+        "words": [word_json(word) for word in explained.words],
+    }
+
+
+def _records(answer: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """A row for each term and transfer."""
+    for term in answer["stage"]["memory"]:
+        yield {**term, "inputs": " ".join(f"{k}={v}" for k, v in term["inputs"].items())}
+    for transfer in answer["stage"]["traffic"]:
+        name = {"name": f"{transfer['collective']} {transfer['what']}", "bytes": transfer["wire_bytes"]}
+        inputs = " ".join(f"{k}={v}" for k, v in transfer["inputs"].items())
+        yield {
+            **name,
+            "what": transfer["what"],
+            "phases": transfer["phase"],
+            "formula": transfer["formula"],
+            "inputs": inputs,
+            "source": transfer["source"],
+        }

@@ -1,0 +1,67 @@
+"""`zeroplan fit`: does it fit, and which is the lowest stage that does?"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from zeroplan.cli import ANSWERED, NOTHING_FITS
+from zeroplan.cli.asking import Asked, Given, ask, shipped_question
+from zeroplan.cli.options import GroupedCommand, shared
+from zeroplan.cli.output import show
+from zeroplan.core.advice import Advice, advise
+from zeroplan.core.verdict import CardAnswer, fit
+from zeroplan.render.blocks import Block
+from zeroplan.render.rows.style import Style
+
+
+@click.command("fit", cls=GroupedCommand, short_help="Every stage on common or named GPUs.")
+@shared()
+def command(**options: Any) -> int:
+    """What each GPU holds and sends at every ZeRO stage, and the lowest stage that fits.
+
+    \b
+    Example: zeroplan fit --params 7.5e9 --gpus 64 --gpu a100-80gb
+    Exit status: 0 some stage fits, 1 nothing fits, 2 a bad question.
+    """
+    given = Given(**options)
+    asked = ask(given)
+    answers = fit(asked.question)
+    shipped = shipped_question(asked)
+    advices = [advise(asked.question, answer, shipped) for answer in answers]
+    show(
+        given.format,
+        given.unit,
+        lambda style: _blocks(asked, answers, advices, style),
+        lambda: _json(asked, answers, advices),
+        lambda: _records(_json(asked, answers, advices)),
+    )
+    return ANSWERED if any(answer.recommended for answer in answers) else NOTHING_FITS
+
+
+def _blocks(asked: Asked, answers: tuple[CardAnswer, ...], advices: list[Advice], style: Style) -> list[Block]:
+    if len(answers) == 1:
+        from zeroplan.render.rows.card import card_blocks
+
+        return card_blocks(asked.question, answers[0], advices[0], style)
+    from zeroplan.render.rows.fit import fit_blocks
+
+    return fit_blocks(asked.question, answers, advices, style)
+
+
+def _json(asked: Asked, answers: tuple[CardAnswer, ...], advices: list[Advice]) -> dict[str, Any]:
+    from zeroplan.render.machine import card_json, header, request_json
+
+    results = [card_json(asked.question, *pair) for pair in zip(answers, advices, strict=True)]
+    return {**header("fit"), "request": request_json(asked.question, asked.node), "results": results}
+
+
+def _records(answer: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """A row for each GPU and stage, without the ledgers."""
+    for card in answer["results"]:
+        for stage in card["stages"]:
+            yield {**{k: v for k, v in card.items() if k not in ("stages", "notes")}, **_figures(stage)}
+
+
+def _figures(stage: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in stage.items() if key not in ("memory", "traffic")}

@@ -1,0 +1,148 @@
+"""The options that commands share, in the groups their help shows."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+QUESTION, HARDWARE, ACCOUNTING, OUTPUT = "Question", "Hardware", "Accounting", "Output"
+FORMATS = ("table", "json", "csv", "markdown")
+
+
+class GroupedOption(click.Option):
+    """An option that knows its heading in the help."""
+
+    def __init__(self, *args: Any, heading: str, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.heading = heading
+
+
+class GroupedCommand(click.Command):
+    """A command whose help lists the options under their headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                groups.setdefault(getattr(parameter, "heading", OUTPUT), []).append(record)
+        for heading, records in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def _names(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Shell completion with the names of bundled presets."""
+
+    def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+        from zeroplan.formats.presets import Presets
+
+        return [name for name in Presets().names(kind) if name.startswith(incomplete.lower())]
+
+    return complete
+
+
+def _option(name: str, heading: str, text: str, **attributes: Any) -> Callable[[F], F]:
+    variable = f"ZEROPLAN_{name.removeprefix('--').upper().replace('-', '_')}"
+    return click.option(
+        name, cls=GroupedOption, heading=heading, help=text, envvar=variable, show_envvar=False, **attributes
+    )
+
+
+SHARED: dict[str, Callable[[Any], Any]] = {
+    "params": _option("--params", QUESTION, "Trained parameters: 7.5e9, 7.5B or 7_500_000_000.", metavar="P"),
+    "gpus": _option("--gpus", QUESTION, "GPUs in all, here the data-parallel degree: 64.", metavar="N"),
+    "stage": _option("--stage", QUESTION, "Only this ZeRO stage, 0 to 3. Repeatable.", multiple=True, metavar="S"),
+    "gpu": _option(
+        "--gpu",
+        HARDWARE,
+        "A GPU by name: a100-80gb. Repeatable.",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=_names("gpu"),
+    ),
+    "memory": _option("--memory", HARDWARE, "Usable memory of a card of your own: 44.35GiB.", metavar="SIZE"),
+    "node": _option(
+        "--node",
+        HARDWARE,
+        "The node the GPUs sit in: dgx-h100.",
+        metavar="NAME",
+        shell_complete=_names("node"),
+    ),
+    "presets": _option("--presets", HARDWARE, "A folder of your own presets; they win by name.", metavar="DIR"),
+    "recipe": _option(
+        "--recipe",
+        ACCOUNTING,
+        "Bytes per parameter; else the framework's default.",
+        metavar="NAME",
+        shell_complete=_names("recipe"),
+    ),
+    "optimizer_bytes": _option(
+        "--optimizer-bytes",
+        ACCOUNTING,
+        "M of 4 + M bytes per parameter.",
+        type=click.Choice(["8", "12", "16"]),
+    ),
+    "framework": _option(
+        "--framework",
+        ACCOUNTING,
+        "zero (the paper), deepspeed, fsdp2, fsdp1 or megatron.",
+        default="zero",
+        show_default=True,
+        metavar="NAME",
+        shell_complete=_names("framework"),
+    ),
+    "grad_accum": _option(
+        "--grad-accum",
+        ACCOUNTING,
+        "Micro-batches per optimizer step.",
+        default="1",
+        show_default=True,
+        metavar="A",
+    ),
+    "headroom": _option(
+        "--headroom",
+        ACCOUNTING,
+        "Kept free for slack and fragmentation.",
+        default="10%",
+        show_default=True,
+        metavar="SHARE",
+    ),
+    "unit": _option(
+        "--unit",
+        OUTPUT,
+        "GB is 1e9 bytes, GiB 2^30.",
+        type=click.Choice(["GB", "GiB"], case_sensitive=False),
+        metavar="[GB|GiB]",
+        default="GB",
+        show_default=True,
+    ),
+    "format": _option(
+        "--format",
+        OUTPUT,
+        "How to print the answer.",
+        type=click.Choice(FORMATS, case_sensitive=False),
+        default="table",
+        show_default=True,
+    ),
+}
+
+
+def shared(*hidden: str) -> Callable[[F], F]:
+    """All shared options; those named `hidden` work but are not listed, to keep the help short."""
+
+    def decorate(function: F) -> F:
+        for name, option in reversed(SHARED.items()):
+            function = option(function)
+            if name in hidden:
+                function.__click_params__[-1].hidden = True  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def output_only(function: F) -> F:
+    """Only how to print."""
+    decorated: F = SHARED["unit"](SHARED["format"](function))
+    return decorated

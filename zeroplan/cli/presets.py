@@ -1,0 +1,63 @@
+"""`zeroplan presets`: what is in the catalog, with its sources."""
+
+from typing import Any
+
+import click
+
+from zeroplan.cli import ANSWERED
+from zeroplan.cli.options import SHARED, GroupedCommand, output_only
+from zeroplan.cli.output import show
+from zeroplan.errors import unknown_name
+from zeroplan.formats.presets import KINDS, Presets
+from zeroplan.render.blocks import Block
+from zeroplan.render.rows.style import Style
+
+
+@click.command("presets", cls=GroupedCommand, short_help="GPUs, nodes, recipes, frameworks.")
+@click.argument("kind", required=False)
+@click.argument("name", required=False)
+@SHARED["presets"]
+@output_only
+def command(kind: str | None, name: str | None, presets: str | None, **options: Any) -> int:
+    """List and show GPUs, nodes, recipes, frameworks and words with their sources.
+
+    \b
+    Example: zeroplan presets gpu
+    Example: zeroplan presets gpu a100-80gb
+    """
+    catalog = Presets(presets)
+    if kind is not None and kind not in KINDS:
+        raise unknown_name("presets", "kind", kind, KINDS, f"Kinds are {', '.join(KINDS)}.")
+    found = _found(catalog, kind, name)
+    show(
+        options["format"],
+        options["unit"],
+        lambda style: _blocks(found, kind, name, style),
+        lambda: _json(found),
+        lambda: [{"kind": kind, **record} for kind, records in _json(found)["results"].items() for record in records],
+    )
+    return ANSWERED
+
+
+def _found(catalog: Presets, kind: str | None, name: str | None) -> dict[str, list[Any]]:
+    if kind is None:
+        return {each: catalog.all(each) for each in KINDS}
+    return {kind: [catalog.get(kind, name)] if name is not None else catalog.all(kind)}
+
+
+def _blocks(found: dict[str, list[Any]], kind: str | None, name: str | None, style: Style) -> list[Block]:
+    from zeroplan.render.rows.presets import kind_blocks, kinds_blocks, preset_blocks
+
+    if kind is None:
+        return kinds_blocks({each: len(records) for each, records in found.items()})
+    return preset_blocks(kind, found[kind][0]) if name is not None else kind_blocks(kind, found[kind], style)
+
+
+def _json(found: dict[str, list[Any]]) -> dict[str, Any]:
+    from zeroplan.render.machine import header
+    from zeroplan.render.rows.presets import plain
+
+    return {
+        **header("presets"),
+        "results": {kind: [plain(r) for r in records] for kind, records in found.items()},
+    }

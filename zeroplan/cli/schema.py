@@ -1,0 +1,30 @@
+"""`zeroplan schema`: the JSON schema of a command's output."""
+
+import click
+
+from zeroplan.cli import ANSWERED
+from zeroplan.cli.options import GroupedCommand
+from zeroplan.errors import InputError, unknown_name
+
+
+@click.command("schema", cls=GroupedCommand, short_help="The JSON schema of an answer.")
+@click.argument("name", metavar="COMMAND", required=False)
+def command(name: str | None) -> int:
+    """The JSON schema of what COMMAND prints with --format json.
+
+    \b
+    Example: zeroplan schema fit
+    """
+    from zeroplan.render.contract import ANSWERS
+
+    if name is None:
+        raise InputError(
+            "COMMAND", "is missing.", f"Example: zeroplan schema fit; also {', '.join(list(ANSWERS)[1:])}."
+        )
+    if name not in ANSWERS:
+        raise unknown_name("COMMAND", "answer", name, ANSWERS, f"There are {', '.join(ANSWERS)}.")
+    from zeroplan.render.machine import json_text
+    from zeroplan.render.schema import json_schema
+
+    click.echo(json_text(json_schema(name)), nl=False)
+    return ANSWERED

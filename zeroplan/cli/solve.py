@@ -1,0 +1,55 @@
+"""`zeroplan solve`: the inverse questions."""
+
+from typing import Any
+
+import click
+
+from zeroplan.cli import ANSWERED, NOTHING_FITS
+from zeroplan.cli.asking import Asked, Given, ask
+from zeroplan.cli.options import GroupedCommand, shared
+from zeroplan.cli.output import show
+from zeroplan.core.solve import SOLVERS, Solution, solve
+from zeroplan.errors import InputError, unknown_name
+
+
+@click.command("solve", cls=GroupedCommand, short_help="The largest model or fewest GPUs that fit.")
+@click.argument("what", metavar="[max-params|min-gpus]")
+@shared("optimizer_bytes")
+def command(what: str, **options: Any) -> int:
+    """The largest model, or the fewest GPUs, that fit; exact, per stage.
+
+    \b
+    Example: zeroplan solve max-params --gpus 64 --gpu v100-32gb
+    Example: zeroplan solve min-gpus --params 70e9 --gpu h100
+    Exit status: 0 some stage has an answer, 1 none has, 2 a bad question.
+    """
+    if what not in SOLVERS:
+        raise unknown_name("solve", "question", what, SOLVERS, f"It is {' or '.join(SOLVERS)}.")
+    given = Given(**options)
+    field = SOLVERS[what][0]
+    if getattr(given, field) is not None:
+        raise InputError(f"--{field}", f"solve {what} finds it.", f"Leave --{field} out.")
+    asked = ask(given, assumed={field: 1})
+    solutions = solve(asked.question, what)
+
+    def table(style: Any) -> Any:
+        from zeroplan.render.rows.solve import solve_blocks
+
+        return solve_blocks(asked.question, what, solutions, style)
+
+    show(
+        given.format,
+        given.unit,
+        table,
+        lambda: _json(asked, what, solutions),
+        lambda: _json(asked, what, solutions)["results"],
+    )
+    return ANSWERED if any(solution.answer is not None for solution in solutions) else NOTHING_FITS
+
+
+def _json(asked: Asked, what: str, solutions: list[Solution]) -> dict[str, Any]:
+    from zeroplan.render.machine import header, request_json, solution_json
+
+    request = {**request_json(asked.question, asked.node), SOLVERS[what][0]: None}
+    results = [solution_json(asked.question, solution) for solution in solutions]
+    return {**header("solve"), "request": request, "solve": what, "results": results}

@@ -1,0 +1,99 @@
+"""`zeroplan sweep`: one input varied, every stage."""
+
+from typing import Any
+
+import click
+
+from zeroplan.cli import ANSWERED
+from zeroplan.cli.asking import Asked, Given, ask, no_cards, parse_gpus, parse_params
+from zeroplan.cli.options import QUESTION, GroupedCommand, GroupedOption, shared
+from zeroplan.cli.output import show
+from zeroplan.core.plan import MOST_MICRO_BATCHES
+from zeroplan.core.sweep import FIELDS, SweepPoint, sweep
+from zeroplan.errors import InputError, printable
+from zeroplan.units import parse_count
+
+MOST_VALUES = 1000
+EXAMPLE = "--over gpus=1,4,16,64"
+
+
+@click.command("sweep", cls=GroupedCommand, short_help="One input varied, every stage.")
+@click.option(
+    "--over",
+    cls=GroupedOption,
+    heading=QUESTION,
+    metavar="NAME=V,V",
+    help=f"What to vary: {', '.join(FIELDS)}; its values.",
+)
+@shared("optimizer_bytes")
+def command(over: str | None, **options: Any) -> int:
+    """Every stage at several values of one input, as in Table 1 of the ZeRO paper.
+
+    \b
+    Example: zeroplan sweep --params 7.5e9 --over gpus=1,4,16,64,256,1024
+    Exit status: 0, or 2 for a bad question.
+    """
+    given = Given(**options)
+    name, values = parse_over(over, given)
+    field = FIELDS[name]
+    assumed = {field: values[0]} if field in ("params", "gpus") else None
+    asked = ask(given, otherwise=no_cards, assumed=assumed)
+    points = sweep(asked.question, name, values)
+
+    def table(style: Any) -> Any:
+        from zeroplan.render.rows.sweep import sweep_blocks
+
+        return sweep_blocks(asked.question, name, points, style)
+
+    show(
+        given.format,
+        given.unit,
+        table,
+        lambda: _json(asked, name, points),
+        lambda: _records(asked, name, points),
+    )
+    return ANSWERED
+
+
+def parse_over(text: str | None, given: Given) -> tuple[str, list[int]]:
+    """What to vary, and its values; the same input cannot be given as an option too."""
+    if text is None:
+        raise InputError("--over", "is missing.", f"Example: {EXAMPLE}.")
+    name, equals, rest = text.partition("=")
+    name = name.strip().removeprefix("--")
+    if not equals or name not in FIELDS:
+        raise InputError(
+            "--over",
+            f"{printable(text)} is not NAME=VALUES.",
+            f"Example: {EXAMPLE}. NAME: {', '.join(FIELDS)}.",
+        )
+    if name != "grad-accum" and getattr(given, FIELDS[name]) is not None:
+        raise InputError(f"--{name}", f"--over {name}=... varies it already.", f"Leave --{name} out.")
+    texts = [part for part in rest.split(",") if part.strip()]
+    if not 1 <= len(texts) <= MOST_VALUES:
+        raise InputError("--over", f"{len(texts)} values; give 1 to {MOST_VALUES}.", f"Example: {EXAMPLE}.")
+    return name, [_value(name, part) for part in texts]
+
+
+def _value(name: str, text: str) -> int:
+    if name == "params":
+        return parse_params(text, "--over params")
+    if name == "gpus":
+        return parse_gpus(text, "--over gpus")
+    return parse_count(text, "--over grad-accum", MOST_MICRO_BATCHES, "--over grad-accum=1,8")
+
+
+def _json(asked: Asked, over: str, points: list[SweepPoint]) -> dict[str, Any]:
+    from zeroplan.render.machine import header, request_json, sweep_point_json
+
+    return {
+        **header("sweep"),
+        "request": request_json(asked.question, asked.node),
+        "over": over,
+        "results": [sweep_point_json(point) for point in points],
+    }
+
+
+def _records(asked: Asked, over: str, points: list[SweepPoint]) -> list[dict[str, Any]]:
+    results = _json(asked, over, points)["results"]
+    return [{over.replace("-", "_"): point["value"], **stage} for point in results for stage in point["stages"]]

@@ -1,0 +1,1 @@
+"""Pure arithmetic on records: the standard library only, no files, no printing."""

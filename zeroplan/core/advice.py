@@ -1,0 +1,47 @@
+"""What else the user should know of an answer: a free upgrade, a shipped default, a way out."""
+
+from dataclasses import dataclass
+
+from zeroplan.core.question import Question
+from zeroplan.core.solve import min_gpus
+from zeroplan.core.verdict import CardAnswer, StageAnswer, fit_card
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Advice:
+    """The remarks on one card's answer; None where there is nothing to say."""
+
+    free_upgrade: StageAnswer | None
+    """The next higher stage, where it frees memory at no more traffic than the recommended one."""
+    shipped: CardAnswer | None
+    """The answer of a shipped framework to the same question."""
+    way_out: tuple[int, int] | None
+    """Where nothing fits: the highest stage and the fewest GPUs at which it does."""
+
+
+def advise(question: Question, answer: CardAnswer, shipped: Question | None) -> Advice:
+    """The remarks on an answer; `shipped` is the same question to a shipped framework."""
+    return Advice(
+        free_upgrade=free_upgrade(answer),
+        shipped=fit_card(shipped, answer.card) if shipped else None,
+        way_out=None if answer.recommended else _way_out(question, answer),
+    )
+
+
+def free_upgrade(answer: CardAnswer) -> StageAnswer | None:
+    """The next higher stage, where it frees memory at no more traffic than the recommended one."""
+    here = answer.recommended
+    if here is None or here.estimate is None:
+        return None
+    after = next((other for other in answer.offered if other.stage > here.stage), None)
+    if after is None or after.estimate is None:
+        return None
+    frees = after.estimate.memory.peak_bytes < here.estimate.memory.peak_bytes
+    costs = after.estimate.traffic.wire_bytes > here.estimate.traffic.wire_bytes
+    return after if frees and not costs else None
+
+
+def _way_out(question: Question, answer: CardAnswer) -> tuple[int, int] | None:
+    stage = answer.offered[-1].stage
+    enough = min_gpus(question, answer.card, stage)
+    return None if enough is None else (stage, enough)

@@ -1,0 +1,42 @@
+"""Memory terms of what a framework keeps beside the states: buckets, gathered weights, copies at the step.
+
+Each is a rule of the framework preset with its own source.
+"""
+
+from zeroplan.core.framework import Holding
+from zeroplan.core.ledger import STATES, Term
+from zeroplan.core.plan import Plan
+from zeroplan.core.recipe import ROLES, Recipe
+from zeroplan.core.sharding import elements
+
+FP32_BYTES = 4  # IEEE 754 binary32
+
+
+def framework_buffers(plan: Plan) -> list[Term]:
+    """One term for each thing that the framework holds at this stage, bytes per GPU."""
+    return [_buffer_term(plan, holding) for holding in plan.holdings]
+
+
+def element_bytes(recipe: Recipe, kind: str) -> int:
+    """Bytes of one element of a buffer or transfer of this type under the recipe."""
+    if kind == "fp32":
+        return FP32_BYTES
+    return recipe.compute_bytes if kind == "compute" else recipe.bytes_of("gradients")
+
+
+def _buffer_term(plan: Plan, holding: Holding) -> Term:
+    count = elements(plan, holding.elements, holding.at_most, holding.at_least)
+    size = element_bytes(plan.recipe, holding.type)
+    role = holding.name.removeprefix(STATES).split(".")[0]
+    return Term(
+        name=holding.name,
+        what=holding.what,
+        role=role if role in ROLES else "buffers",
+        sharded="gpus" in count.inputs,
+        bytes=size * count.count,
+        tier="gpu",
+        phases=holding.phases,
+        formula=f"{size} * {count.formula}",
+        inputs=count.inputs,
+        source=holding.source,
+    )

@@ -1,0 +1,48 @@
+"""The estimate of one plan: both ledgers, and the time of the traffic."""
+
+from dataclasses import dataclass
+
+from zeroplan.core.buffers import framework_buffers
+from zeroplan.core.ledger import Ledger, Traffic
+from zeroplan.core.plan import Plan
+from zeroplan.core.states import model_states
+from zeroplan.core.timing import Time, traffic_time
+from zeroplan.core.traffic import ratio_to_data_parallel, traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Estimate:
+    """What a plan holds and sends, per GPU."""
+
+    plan: Plan
+    memory: Ledger
+    traffic: Traffic
+    time: Time
+    ratio_to_data_parallel: float | None
+
+    @property
+    def psi(self) -> float:
+        """Elements moved per step in units of the model's parameters."""
+        return in_psi(self.traffic.elements, self.plan.params)
+
+
+def estimate(plan: Plan) -> Estimate:
+    """Both ledgers of a plan."""
+    moved = traffic(plan)
+    return Estimate(
+        plan=plan,
+        memory=memory(plan),
+        traffic=moved,
+        time=traffic_time(moved, plan.cluster),
+        ratio_to_data_parallel=ratio_to_data_parallel(plan, moved),
+    )
+
+
+def memory(plan: Plan) -> Ledger:
+    """The memory ledger alone."""
+    return Ledger((*model_states(plan), *framework_buffers(plan)))
+
+
+def in_psi(elements: int, params: int) -> float:
+    """Elements in units of the model's parameters; a whole number where it is one."""
+    return elements // params if elements % params == 0 else elements / params

@@ -1,0 +1,170 @@
+"""GPUs, nodes and the cluster made of them.
+
+Bandwidths are per GPU (or per node, where named so) and one way; memory is per GPU.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from zeroplan.core.checks import check_range, check_text
+from zeroplan.errors import InputError
+from zeroplan.units import GIB
+
+CONTEXT_BYTES = GIB // 2
+"""A CUDA context: about 0.3 to 0.5 GiB with lazy loading (PyTorch issues 107667 and 109888; 481 MiB on A100, torch 2.1)."""
+DRIVER_RESERVE_BYTES = 3 * GIB // 4
+"""What PyTorch's total lacks of the driver's: 316 to 729 MiB on the cards where both were seen (`nvidia-smi -q`, Reserved)."""
+MIB = 2**20
+LARGEST_CLUSTER = 10**9
+STRICT = {"extra": "forbid", "strict": True}
+"""What pydantic does with a user's preset: no unknown field, no guessed type."""
+
+Busbw = Mapping[str, Mapping[str, float]]
+"""GB/s by collective and by how many took part, in the definition of nccl-tests (PERFORMANCE.md)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Gpu:
+    """One accelerator as software sees it."""
+
+    __pydantic_config__ = STRICT
+
+    name: str
+    title: str
+    aliases: tuple[str, ...] = ()
+    featured: int = 0
+    """Place among the GPUs that an answer shows when none is named; 0: not among them."""
+    node: str = ""
+    """The node preset it usually sits in; empty: none, so no network time."""
+    memory_mib: int | None = None
+    """The driver's total (nvidia-smi)."""
+    torch_total_gib: float | None = None
+    """PyTorch's total ("total capacity" in its messages)."""
+    context_mib: int | None = None
+    """Measured CUDA context; unset: CONTEXT_BYTES."""
+    usable_bytes_stated: int | None = None
+    """Usable memory as the user stated it; nothing is taken off."""
+    link: str = ""
+    link_gb_per_s: float | None = None
+    """The fast link to the other GPUs of the node, per direction; unset for PCIe-only cards."""
+    pair_link_gb_per_s: float | None = None
+    """Per direction to one peer, where a mesh gives each pair its own link."""
+    notes: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    busbw_gb_per_s: Busbw = field(default_factory=dict)
+    """Measured inside one node, by collective and number of GPUs."""
+
+    def __post_init__(self) -> None:
+        check_text(f"gpu {self.name}, title", self.title)
+        if self.usable_bytes_stated is None and self.memory_mib is None and self.torch_total_gib is None:
+            raise InputError(f"gpu {self.name}", "has neither torch_total_gib nor memory_mib.", "Give one of them.")
+        for key in ("memory_mib", "torch_total_gib", "link_gb_per_s", "pair_link_gb_per_s"):
+            value = getattr(self, key)
+            if value is not None:
+                check_range(f"gpu {self.name}, {key}", value, 1, 1e8)
+        if self.usable_bytes < 1:
+            raise InputError(f"gpu {self.name}", "has less memory than a CUDA context takes.")
+        _check_busbw(f"gpu {self.name}", self.busbw_gb_per_s)
+
+    @property
+    def context_bytes(self) -> int:
+        return CONTEXT_BYTES if self.context_mib is None else self.context_mib * MIB
+
+    @property
+    def torch_total_bytes(self) -> int:
+        """PyTorch's total in bytes; derived from the driver's total where it was not seen."""
+        if self.torch_total_gib is not None:
+            return round(self.torch_total_gib * GIB)
+        return (self.memory_mib or 0) * MIB - DRIVER_RESERVE_BYTES
+
+    @property
+    def usable_bytes(self) -> int:
+        """What tensors can take: PyTorch's total less the CUDA context."""
+        if self.usable_bytes_stated is not None:
+            return self.usable_bytes_stated
+        return self.torch_total_bytes - self.context_bytes
+
+    @property
+    def provenance(self) -> str:
+        """How the usable memory is known: stated, measured or derived."""
+        if self.usable_bytes_stated is not None:
+            return "stated"
+        return "measured" if self.torch_total_gib is not None else "derived"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Node:
+    """A machine or cloud shape: how many GPUs it has and what joins them, inside and out."""
+
+    __pydantic_config__ = STRICT
+
+    name: str
+    title: str
+    gpu: str
+    gpus_per_node: int
+    aliases: tuple[str, ...] = ()
+    link: str = ""
+    link_gb_per_s: float
+    """Between GPUs of the node, per GPU and direction."""
+    link_domain_gpus: int = 0
+    """GPUs that the fast link joins, where that is more than one node (NVL72); 0: the node."""
+    network: str = ""
+    network_gbit_per_s: float | None = None
+    """All NICs of the node together, per direction, in Gbit/s; unset: unknown."""
+    price_usd_per_hour: float | None = None
+    price_where: str = ""
+    notes: str = ""
+    source: str
+    busbw_gb_per_s: Busbw = field(default_factory=dict)
+    """Measured across nodes, by collective and number of nodes."""
+    busbw_source: str = ""
+
+    def __post_init__(self) -> None:
+        check_text(f"node {self.name}, title", self.title)
+        check_text(f"node {self.name}, source", self.source)
+        check_range(f"node {self.name}, gpus_per_node", self.gpus_per_node, 1, 1024)
+        check_range(f"node {self.name}, link_gb_per_s", self.link_gb_per_s, 0.1, 1e6)
+        if self.link_domain_gpus:
+            check_range(f"node {self.name}, link_domain_gpus", self.link_domain_gpus, self.gpus_per_node, 1e5)
+        for key in ("network_gbit_per_s", "price_usd_per_hour"):
+            value = getattr(self, key)
+            if value is not None:
+                check_range(f"node {self.name}, {key}", value, 0.001, 1e8)
+        _check_busbw(f"node {self.name}", self.busbw_gb_per_s)
+
+    @property
+    def domain_gpus(self) -> int:
+        """GPUs joined by the fast link."""
+        return self.link_domain_gpus or self.gpus_per_node
+
+    @property
+    def domain_network_bytes_per_s(self) -> int | None:
+        """All NICs of one fast-link domain together, per direction; None when unknown."""
+        if self.network_gbit_per_s is None:
+            return None
+        return round(self.network_gbit_per_s * 1e9 / 8 * self.domain_gpus / self.gpus_per_node)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Cluster:
+    """`gpus` data-parallel GPUs of one kind, in nodes of one kind (None: not chosen or not known)."""
+
+    gpus: int
+    gpu: Gpu | None = None
+    node: Node | None = None
+
+    def __post_init__(self) -> None:
+        check_range("--gpus", self.gpus, 1, LARGEST_CLUSTER)
+
+    @property
+    def nodes(self) -> int | None:
+        """Nodes that the GPUs fill; None when the node is not known."""
+        return None if self.node is None else -(-self.gpus // self.node.gpus_per_node)
+
+
+def _check_busbw(where: str, busbw: Busbw) -> None:
+    for collective, by_count in busbw.items():
+        for count, figure in by_count.items():
+            if not count.isdecimal() or int(count) < 2:
+                raise InputError(f"{where}, busbw_gb_per_s.{collective}", f"{count!r} is not a number of 2 or more.")
+            check_range(f"{where}, busbw_gb_per_s.{collective}.{count}", figure, 0.001, 1e6)

@@ -1,0 +1,96 @@
+"""The two ledgers: what sits in memory, and what moves over the links."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from zeroplan.core.framework import PHASES
+
+STATES = "states."
+"""The prefix of the terms that are model states; the rest are buffers and copies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Term:
+    """One thing that occupies memory on each GPU."""
+
+    name: str
+    """Dotted, general to special: `states.optimizer.momentum`."""
+    what: str
+    role: str
+    """parameters, gradients, optimizer, or buffers."""
+    sharded: bool
+    bytes: int
+    """Per GPU."""
+    tier: str
+    phases: tuple[str, ...]
+    formula: str
+    inputs: Mapping[str, int]
+    source: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Ledger:
+    """All terms of a plan."""
+
+    terms: tuple[Term, ...]
+
+    def alive_bytes(self, phase: str) -> int:
+        """Bytes per GPU of the terms alive in a phase."""
+        return sum(term.bytes for term in self.terms if phase in term.phases)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The largest sum of bytes alive in one phase."""
+        return max(map(self.alive_bytes, PHASES))
+
+    @property
+    def peak_phases(self) -> tuple[str, ...]:
+        """The phases that reach the peak."""
+        peak = self.peak_bytes
+        return tuple(phase for phase in PHASES if self.alive_bytes(phase) == peak)
+
+    @property
+    def resident_bytes(self) -> int:
+        """The model states held while gradients exist: weights, gradients, optimizer; no buffers or copies."""
+        return sum(term.bytes for term in self.terms if term.name.startswith(STATES))
+
+    def bytes_of(self, role: str) -> int:
+        """Bytes per GPU of the model states with this role."""
+        return sum(t.bytes for t in self.terms if t.role == role and t.name.startswith(STATES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Transfer:
+    """One kind of collective in one optimizer step."""
+
+    collective: str
+    what: str
+    phase: str
+    payload_bytes: int
+    """The full array of one call (all calls of one pass over the model together)."""
+    times_per_step: int
+    wire_bytes: int
+    """Sent by each GPU per step, all times together."""
+    elements: int
+    """Elements moved per step without the ring's (N-1)/N; an all-reduce counts twice."""
+    formula: str
+    """Of wire_bytes."""
+    inputs: Mapping[str, int]
+    source: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Traffic:
+    """All transfers of one optimizer step."""
+
+    transfers: tuple[Transfer, ...]
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that each GPU sends per optimizer step."""
+        return sum(transfer.wire_bytes for transfer in self.transfers)
+
+    @property
+    def elements(self) -> int:
+        """Elements moved per optimizer step, without (N-1)/N."""
+        return sum(transfer.elements for transfer in self.transfers)

@@ -1,0 +1,89 @@
+"""A plan: the five inputs together, legal by construction."""
+
+from dataclasses import dataclass
+
+from zeroplan.core.checks import check_member, check_range
+from zeroplan.core.framework import STAGES, Framework, Holding, Stage
+from zeroplan.core.hardware import Cluster
+from zeroplan.core.model import Model
+from zeroplan.core.recipe import Recipe
+from zeroplan.errors import InputError
+
+MOST_MICRO_BATCHES = 10**6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Strategy:
+    """How the model is trained: the ZeRO stage and the micro-batches of one optimizer step."""
+
+    stage: int
+    grad_accum: int = 1
+
+    def __post_init__(self) -> None:
+        check_member("--stage", self.stage, STAGES)
+        check_range("--grad-accum", self.grad_accum, 1, MOST_MICRO_BATCHES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Plan:
+    """Model, recipe, framework, cluster and strategy.
+
+    Raises InputError when the framework does not run the recipe or lacks the stage.
+    """
+
+    model: Model
+    recipe: Recipe
+    framework: Framework
+    cluster: Cluster
+    strategy: Strategy
+
+    def __post_init__(self) -> None:
+        check_runs(self.framework, self.recipe)
+        _ = self.stage
+
+    @property
+    def stage(self) -> Stage:
+        """The stage as the framework offers it under the recipe."""
+        found = self.framework.stage(self.strategy.stage, self.recipe.name)
+        if found is None:
+            raise stage_lacking(self.framework, self.recipe, self.strategy.stage)
+        return found
+
+    @property
+    def holdings(self) -> tuple[Holding, ...]:
+        """What the framework keeps beside the states under this plan."""
+        held = self.framework.held(self.strategy.stage, self.recipe.name)
+        return tuple(h for h in held if h.accumulating in (None, self.accumulating))
+
+    @property
+    def params(self) -> int:
+        return self.model.params
+
+    @property
+    def gpus(self) -> int:
+        return self.cluster.gpus
+
+    @property
+    def accumulating(self) -> bool:
+        return self.strategy.grad_accum > 1
+
+
+def check_runs(framework: Framework, recipe: Recipe) -> None:
+    """Raise when no stage of the framework runs the recipe."""
+    if not framework.runs(recipe.name):
+        raise InputError(
+            "--recipe",
+            f"{framework.name} does not run {recipe.name}.",
+            f"It runs {', '.join(framework.recipes)}.",
+        )
+
+
+def stage_lacking(framework: Framework, recipe: Recipe, stage: int) -> InputError:
+    """The error for a stage that the framework does not have, or not with this recipe."""
+    offered = [n for n in framework.stage_numbers if framework.stage(n, recipe.name)]
+    with_recipe = f" with recipe {recipe.name}" if stage in framework.stage_numbers else ""
+    return InputError(
+        "--stage",
+        f"{framework.name} has no stage {stage}{with_recipe}.",
+        f"It has {', '.join(map(str, offered))}.",
+    )

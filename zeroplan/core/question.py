@@ -1,0 +1,71 @@
+"""What a user asks: one model on some cards, under one recipe and framework."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from zeroplan.core.checks import check_member
+from zeroplan.core.framework import STAGES, Framework
+from zeroplan.core.hardware import Cluster, Gpu, Node
+from zeroplan.core.model import Model
+from zeroplan.core.plan import Plan, Strategy, check_runs, stage_lacking
+from zeroplan.core.recipe import Recipe
+from zeroplan.units import Share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Card:
+    """A GPU to plan for, in the node it sits in (None: not known)."""
+
+    gpu: Gpu
+    node: Node | None = None
+    asked: str = ""
+    """The name the user gave, where it was an alias."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Question:
+    """Everything that an answer depends on, defaults included."""
+
+    params: int
+    gpus: int
+    recipe: Recipe
+    framework: Framework
+    cards: tuple[Card, ...]
+    headroom: Share
+    grad_accum: int = 1
+    stages: tuple[int, ...] = STAGES
+
+    def __post_init__(self) -> None:
+        check_runs(self.framework, self.recipe)
+        for stage in self.stages:
+            check_member("--stage", stage, STAGES)
+        if not any(self.framework.stage(stage, self.recipe.name) for stage in self.stages):
+            raise stage_lacking(self.framework, self.recipe, self.stages[0])
+
+    def offers(self, stage: int) -> bool:
+        """Whether the framework has this stage under the recipe."""
+        return self.framework.stage(stage, self.recipe.name) is not None
+
+    def plan(self, card: Card | None, stage: int) -> Plan:
+        """The plan of one stage on one card, or on GPUs of no particular kind."""
+        return Plan(
+            model=Model(params=self.params),
+            recipe=self.recipe,
+            framework=self.framework,
+            cluster=Cluster(gpus=self.gpus, gpu=card.gpu, node=card.node) if card else Cluster(gpus=self.gpus),
+            strategy=Strategy(stage=stage, grad_accum=self.grad_accum),
+        )
+
+    def budget_bytes(self, card: Card) -> int:
+        """The card's usable memory less the headroom."""
+        usable = card.gpu.usable_bytes
+        return usable - self.headroom.of(usable)
+
+    def at(self, field: str, value: int) -> "Question":
+        """The same question with another number in `params`, `gpus` or `grad_accum`."""
+        changed: dict[str, Any] = {field: value}
+        return replace(self, **changed)
+
+    def under(self, framework: Framework, recipe: Recipe) -> "Question":
+        """The same question to another framework."""
+        return replace(self, framework=framework, recipe=recipe)

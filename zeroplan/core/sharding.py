@@ -1,0 +1,72 @@
+"""What divides what: the only place that divides by the number of GPUs.
+
+Shards round up, as frameworks pad (DeepSpeed pads flat groups, FSDP1 flat parameters).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from zeroplan.core.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Elements:
+    """A count of elements with the formula it came from and that formula's inputs."""
+
+    count: int
+    formula: str
+    inputs: Mapping[str, int]
+
+
+def whole(params: int) -> Elements:
+    """All parameters of the model."""
+    return Elements(params, "params", {"params": params})
+
+
+def shard(params: int, gpus: int) -> Elements:
+    """One GPU's part of the parameters, rounded up."""
+    return Elements(-(-params // gpus), "ceil(params / gpus)", {"params": params, "gpus": gpus})
+
+
+def elements(plan: Plan, count: str, at_most: str = "", at_least: str = "") -> Elements:
+    """The elements that a framework's rule names: `params`, `shard` or a limit, bounded by others."""
+    found = _named(plan, count)
+    if at_most:
+        found = _bounded(found, "min", _named(plan, at_most))
+    if at_least:
+        found = _bounded(found, "max", _named(plan, at_least))
+    return found
+
+
+def sent(plan: Plan, less: str = "") -> Elements:
+    """The elements of one collective over all parameters, less those that `less` keeps in place."""
+    everything = whole(plan.params)
+    if not less:
+        return everything
+    kept = _bounded(everything, "min", _named(plan, less))
+    return Elements(everything.count - kept.count, f"params - {kept.formula}", kept.inputs)
+
+
+def ring_share(payload: Elements, gpus: int) -> Elements:
+    """What one GPU sends in one pass of a ring: (N-1)/N of the payload, in chunks rounded up.
+
+    Source: nccl-tests doc/PERFORMANCE.md.
+    """
+    chunk = -(-payload.count // gpus)
+    inner = payload.formula if payload.formula.isidentifier() else f"({payload.formula})"
+    return Elements((gpus - 1) * chunk, f"(gpus - 1) * ceil({inner} / gpus)", {**payload.inputs, "gpus": gpus})
+
+
+def _named(plan: Plan, count: str) -> Elements:
+    if count == "params":
+        return whole(plan.params)
+    if count == "shard":
+        return shard(plan.params, plan.gpus)
+    limit = plan.framework.limits[count]
+    return Elements(limit, count, {count: limit})
+
+
+def _bounded(left: Elements, function: str, right: Elements) -> Elements:
+    pick = min if function == "min" else max
+    formula = f"{function}({left.formula}, {right.formula})"
+    return Elements(pick(left.count, right.count), formula, {**left.inputs, **right.inputs})

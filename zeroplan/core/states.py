@@ -1,0 +1,49 @@
+"""Memory terms of the model states: weights, gradients and optimizer states.
+
+Source: ZeRO (Rajbhandari et al., arXiv 1910.02054v3), sections 3.1 and 5, for `bytes * params`
+and what each stage divides; each recipe's own source for the bytes.
+"""
+
+from zeroplan.core.framework import PHASES
+from zeroplan.core.ledger import STATES, Term
+from zeroplan.core.plan import Plan
+from zeroplan.core.recipe import State
+from zeroplan.core.sharding import shard, whole
+
+OPTIMIZER_PHASES = tuple(phase for phase in PHASES if phase != "load")
+
+
+def model_states(plan: Plan) -> list[Term]:
+    """One term for each state of the recipe, bytes per GPU."""
+    return [_state_term(plan, state) for state in plan.recipe.states]
+
+
+def _state_term(plan: Plan, state: State) -> Term:
+    sharded = state.role in plan.stage.shards
+    elements = shard(plan.params, plan.gpus) if sharded else whole(plan.params)
+    return Term(
+        name=_name(plan, state),
+        what=f"{state.name}, {state.type}",
+        role=state.role,
+        sharded=sharded,
+        bytes=state.bytes * elements.count,
+        tier="gpu",
+        phases=_phases(plan, state.role),
+        formula=f"{state.bytes} * {elements.formula}",
+        inputs=elements.inputs,
+        source=state.source or plan.recipe.source,
+    )
+
+
+def _name(plan: Plan, state: State) -> str:
+    if len(plan.recipe.states_of(state.role)) == 1 and state.role != "optimizer":
+        return STATES + state.role
+    return f"{STATES}{state.role}.{state.name.replace(' ', '_')}"
+
+
+def _phases(plan: Plan, role: str) -> tuple[str, ...]:
+    if role == "parameters":
+        return PHASES
+    if role == "optimizer":
+        return OPTIMIZER_PHASES
+    return plan.stage.gradients_alive_accumulating if plan.accumulating else plan.stage.gradients_alive

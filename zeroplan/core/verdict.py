@@ -1,0 +1,88 @@
+"""Does it fit? The peak of each stage against the usable memory of each card."""
+
+from dataclasses import dataclass
+
+from zeroplan.core.estimate import Estimate, estimate
+from zeroplan.core.question import Card, Question
+
+FITS, TIGHT, DOES_NOT_FIT, NOT_OFFERED = "fits", "tight", "does-not-fit", "not-offered"
+"""tight: fits only by using the headroom."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class StageAnswer:
+    """One stage on one card; no estimate where the framework does not offer the stage."""
+
+    stage: int
+    verdict: str
+    spare_bytes: int | None = None
+    """Budget less peak; negative when over."""
+    estimate: Estimate | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CardAnswer:
+    """Every stage on one card, and the lowest that fits."""
+
+    card: Card
+    usable_bytes: int
+    budget_bytes: int
+    """Usable memory less the headroom."""
+    stages: tuple[StageAnswer, ...]
+    recommended: StageAnswer | None
+    """The lowest stage that fits; if none does, the lowest that is tight; else None."""
+
+    def stage(self, number: int) -> StageAnswer:
+        return next(answer for answer in self.stages if answer.stage == number)
+
+    @property
+    def offered(self) -> tuple[StageAnswer, ...]:
+        """The stages that the framework has."""
+        return tuple(answer for answer in self.stages if answer.verdict != NOT_OFFERED)
+
+
+def fit(question: Question) -> tuple[CardAnswer, ...]:
+    """The answer for each card of the question, in its order."""
+    return tuple(fit_card(question, card) for card in question.cards)
+
+
+def fit_card(question: Question, card: Card) -> CardAnswer:
+    """The answer for one card."""
+    budget = question.budget_bytes(card)
+    stages = tuple(_stage_answer(question, card, stage, budget) for stage in sorted(question.stages))
+    return CardAnswer(
+        card=card,
+        usable_bytes=card.gpu.usable_bytes,
+        budget_bytes=budget,
+        stages=stages,
+        recommended=lowest(stages),
+    )
+
+
+def verdict(peak_bytes: int, budget_bytes: int, usable_bytes: int) -> str:
+    """fits, tight or does-not-fit."""
+    if peak_bytes <= budget_bytes:
+        return FITS
+    return TIGHT if peak_bytes <= usable_bytes else DOES_NOT_FIT
+
+
+def lowest(stages: tuple[StageAnswer, ...]) -> StageAnswer | None:
+    """The lowest stage that fits; if none does, the lowest that is tight; else None."""
+    for wanted in (FITS, TIGHT):
+        found = [answer for answer in stages if answer.verdict == wanted]
+        if found:
+            return min(found, key=lambda answer: answer.stage)
+    return None
+
+
+def _stage_answer(question: Question, card: Card, stage: int, budget: int) -> StageAnswer:
+    if not question.offers(stage):
+        return StageAnswer(stage=stage, verdict=NOT_OFFERED)
+    found = estimate(question.plan(card, stage))
+    peak = found.memory.peak_bytes
+    return StageAnswer(
+        stage=stage,
+        verdict=verdict(peak, budget, card.gpu.usable_bytes),
+        spare_bytes=budget - peak,
+        estimate=found,
+    )

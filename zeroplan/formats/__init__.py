@@ -1,0 +1,1 @@
+"""The outside world to core records: one module per foreign format."""

@@ -1,0 +1,178 @@
+"""Presets: one TOML file each, bundled or the user's own.
+
+The bundled ones are built directly (a test passes each through validation); a user's are validated.
+"""
+
+import os
+import tomllib
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar
+
+from zeroplan.core.framework import Claim, Framework, Holding, Stage, TransferRule
+from zeroplan.core.hardware import Gpu, Node
+from zeroplan.core.question import Card
+from zeroplan.core.recipe import Recipe, State
+from zeroplan.core.word import Word
+from zeroplan.errors import InputError, printable, unknown_name
+
+Record = Gpu | Node | Recipe | Framework | Word
+R = TypeVar("R", bound=Record)
+
+KINDS: dict[str, type[Record]] = {
+    "gpu": Gpu,
+    "node": Node,
+    "recipe": Recipe,
+    "framework": Framework,
+    "word": Word,
+}
+PARTS: dict[str, type[Any]] = {
+    "states": State,
+    "stages": Stage,
+    "holds": Holding,
+    "sends": TransferRule,
+    "claims": Claim,
+}
+"""The keys whose tables are records of their own."""
+LARGEST_FILE = 256 * 1024
+
+
+def bundled_folder() -> str:
+    """The presets inside the installed package, or beside it in a checkout or editable install."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    inside = os.path.join(package, "presets")
+    return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(package), "presets")
+
+
+class Presets:
+    """All presets: the bundled ones, and those of a user's folder, which win by name.
+
+    Raises InputError when the user's folder or any preset in it is bad.
+    """
+
+    def __init__(self, folder: str | None = None) -> None:
+        self._user: dict[str, dict[str, Record]] = {kind: {} for kind in KINDS}
+        if folder is not None:
+            from zeroplan.formats.user_presets import read_folder
+
+            self._user.update(read_folder(folder))
+
+    def gpu(self, name: str, where: str = "--gpu") -> Gpu:
+        return self._find("gpu", name, where, Gpu)
+
+    def node(self, name: str, where: str = "--node") -> Node:
+        return self._find("node", name, where, Node)
+
+    def recipe(self, name: str, where: str = "--recipe") -> Recipe:
+        return self._find("recipe", name, where, Recipe)
+
+    def framework(self, name: str, where: str = "--framework") -> Framework:
+        return self._find("framework", name, where, Framework)
+
+    def word(self, name: str, where: str = "TERM") -> Word:
+        return self._find("word", name, where, Word)
+
+    def names(self, kind: str) -> list[str]:
+        """All names of a kind, sorted."""
+        return sorted({*self._bundled_names(kind), *self._user[kind]})
+
+    def all(self, kind: str) -> list[Record]:
+        """All records of a kind, by name."""
+        return [self._load(kind, name) for name in self.names(kind)]
+
+    def get(self, kind: str, name: str) -> Record:
+        """One record by kind and name or alias."""
+        return self._find(kind, name, f"presets {kind}", KINDS[kind])
+
+    @cached_property
+    def featured(self) -> list[Gpu]:
+        """The GPUs to show when none is named, in their order."""
+        mine = [gpu for gpu in self._user["gpu"].values() if isinstance(gpu, Gpu) and gpu.featured]
+        mentions = self._mentioning("gpu", "featured = ")
+        cards = mine + [self.gpu(name) for name in mentions if name not in self._user["gpu"]]
+        return sorted(cards, key=lambda gpu: gpu.featured)
+
+    def card(self, gpu: Gpu, asked: str = "") -> Card:
+        """A GPU in its usual node."""
+        node = self.node(gpu.node, f"gpu {gpu.name}, node") if gpu.node else None
+        return Card(gpu=gpu, node=node, asked=asked)
+
+    def _find(self, kind: str, name: str, where: str, record: type[R]) -> R:
+        wanted = name.strip().lower()
+        found = self._load(kind, self._real_name(kind, wanted, where, name))
+        assert isinstance(found, record)
+        return found
+
+    def _real_name(self, kind: str, wanted: str, where: str, asked: str) -> str:
+        if wanted in self._user[kind] or wanted in self._bundled_names(kind):
+            return wanted
+        for name, mine in self._user[kind].items():
+            if wanted in mine.aliases:
+                return name
+        for name in self._mentioning(kind, f'"{wanted}"'):
+            if wanted in self._load(kind, name).aliases:
+                return name
+        see = "" if kind == "word" else f"`zeroplan presets {kind}` lists them."
+        raise unknown_name(where, kind, asked, self._all_names(kind), see)
+
+    def _all_names(self, kind: str) -> list[str]:
+        return [name for record in self.all(kind) for name in (record.name, *record.aliases)]
+
+    def _load(self, kind: str, name: str) -> Record:
+        if name in self._user[kind]:
+            return self._user[kind][name]
+        loaded = self._loaded.get((kind, name))
+        if loaded is None:
+            loaded = build(KINDS[kind], name, tomllib.loads(self._text(kind, name)))
+            self._loaded[kind, name] = loaded
+        return loaded
+
+    @cached_property
+    def _loaded(self) -> dict[tuple[str, str], Record]:
+        return {}
+
+    def _text(self, kind: str, name: str) -> str:
+        with open(os.path.join(bundled_folder(), kind, f"{name}.toml"), encoding="utf-8") as file:
+            return file.read()
+
+    def _bundled_names(self, kind: str) -> list[str]:
+        try:
+            entries = os.listdir(os.path.join(bundled_folder(), kind))
+        except FileNotFoundError as error:
+            raise InputError("presets", "the installation has no presets.", "Install zeroplan again.") from error
+        return [entry.removesuffix(".toml") for entry in entries if entry.endswith(".toml")]
+
+    def _mentioning(self, kind: str, text: str) -> list[str]:
+        """Bundled presets whose file contains `text`: cheaper than parsing them all."""
+        return [name for name in sorted(self._bundled_names(kind)) if text in self._text(kind, name)]
+
+
+def build(record: Callable[..., R], name: str, data: dict[str, Any]) -> R:
+    """A record from the parsed TOML of a bundled preset."""
+    return record(name=name, **{key: _built(key, value) for key, value in data.items()})
+
+
+def read_toml(path: str) -> dict[str, Any]:
+    """The tables of a TOML file that nobody vouches for."""
+    try:
+        if os.path.getsize(path) > LARGEST_FILE:
+            raise InputError(path, f"is larger than {LARGEST_FILE // 1024} KiB; a preset is a small file.")
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(path, f"is not TOML: {printable(error, 120)}.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(path, "is not UTF-8 text.") from error
+    except RecursionError as error:
+        raise InputError(path, "is nested too deeply.") from error
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {error.strerror}.") from error
+
+
+def _built(key: str, value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    part = PARTS.get(key)
+    if part is None or not (value and isinstance(value[0], dict)):
+        return tuple(value)
+    return tuple(part(**{k: _built(k, v) for k, v in table.items()}) for table in value)

@@ -1,0 +1,71 @@
+"""A user's own presets, validated with pydantic, each fault with its file and key."""
+
+import json
+import os
+import re
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from zeroplan.errors import Faults, InputError, printable
+from zeroplan.formats.presets import KINDS, Record, read_toml
+
+MOST_FILES = 1000
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+def read_folder(folder: str) -> dict[str, dict[str, Record]]:
+    """Every preset below `folder`, by kind and name; all faults are reported together."""
+    if not os.path.isdir(folder):
+        raise InputError("--presets", f"{printable(folder)} is not a folder.", _layout())
+    kinds = [kind for kind in KINDS if os.path.isdir(os.path.join(folder, kind))]
+    if not kinds:
+        raise InputError("--presets", f"{printable(folder)} holds no presets.", _layout())
+    faults = Faults()
+    found: dict[str, dict[str, Record]] = {}
+    for kind in kinds:
+        records = [faults.attempt(lambda k=kind, p=path: read_preset(k, p)) for path in _files(folder, kind)]  # type: ignore[misc]
+        found[kind] = {record.name: record for record in records if record is not None}
+    faults.report()
+    return found
+
+
+def read_preset(kind: str, path: str) -> Record:
+    """One validated preset; its name is the file's name."""
+    name = os.path.basename(path).removesuffix(".toml")
+    if not NAME.fullmatch(name):
+        raise InputError(path, "its file name is not a preset's name.", "Use a-z, 0-9, '.', '_' and '-'.")
+    data = read_toml(path)
+    if "name" in data:
+        raise InputError(f"{path}, name", "a preset is named by its file.", "Leave the key out.")
+    return validated(kind, name, data, path)
+
+
+def validated(kind: str, name: str, data: dict[str, Any], path: str) -> Record:
+    """The record of `data`, checked strictly; raises InputError naming every bad key."""
+    adapter: TypeAdapter[Record] = TypeAdapter(KINDS[kind])
+    try:
+        return adapter.validate_json(json.dumps({"name": name, **data}, default=str))
+    except ValidationError as error:
+        raise InputError.together(_fault(path, dict(item)) for item in error.errors()) from error
+
+
+def _fault(path: str, item: dict[str, Any]) -> InputError:
+    inner = item.get("ctx", {}).get("error")
+    if isinstance(inner, InputError):
+        return InputError(path, f"{inner.where}: {inner.problem}", inner.hint)
+    key = ".".join(map(str, item["loc"]))
+    hint = "Remove it, or look for a misspelling." if item["type"] == "unexpected_keyword_argument" else ""
+    return InputError(f"{path}, {key}", f"{item['msg']}.", hint)
+
+
+def _files(folder: str, kind: str) -> list[str]:
+    inside = os.path.join(folder, kind)
+    files = sorted(entry for entry in os.listdir(inside) if entry.endswith(".toml"))
+    if len(files) > MOST_FILES:
+        raise InputError("--presets", f"{printable(inside)} holds more than {MOST_FILES} presets.")
+    return [os.path.join(inside, entry) for entry in files]
+
+
+def _layout() -> str:
+    return f"It should hold folders such as gpu/ with one TOML file a preset; kinds: {', '.join(KINDS)}."

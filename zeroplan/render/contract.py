@@ -1,0 +1,275 @@
+"""The shape of every JSON answer; `zeroplan schema` prints it as a JSON schema.
+
+Fields may be added under a version, never removed. Bytes and counts are integers.
+"""
+
+from typing_extensions import TypedDict  # a dependency of pydantic, which needs this one before Python 3.12
+
+
+class RequestJson(TypedDict):
+    """Everything the answer assumes, defaults included."""
+
+    params: int | None
+    """Trained parameters; null where they are the answer."""
+    gpus: int | None
+    """Data-parallel GPUs; null where their number is the answer."""
+    gpu: list[str]
+    """The GPUs planned for, by preset name; `custom` for stated memory."""
+    memory_bytes: int | None
+    """Usable memory per GPU as stated by the user."""
+    node: str | None
+    """The node preset asked for; null: each GPU's usual node."""
+    stages: list[int]
+    recipe: str
+    bytes_per_parameter: int
+    """All states of the recipe together."""
+    framework: str
+    grad_accum: int
+    """Micro-batches per optimizer step."""
+    headroom: float
+    """The share of usable memory kept free."""
+
+
+class SecondsJson(TypedDict):
+    """Time of the traffic of one optimizer step, nothing overlapped; null when unknown."""
+
+    link: float | None
+    """A bound: bytes on the wire over the slowest link's rate, per direction."""
+    measured: float | None
+    """At the collective bandwidth measured on this hardware."""
+
+
+class TermJson(TypedDict):
+    """One thing that occupies memory on each GPU."""
+
+    name: str
+    what: str
+    bytes: int
+    tier: str
+    sharded: bool
+    phases: list[str]
+    """The phases in which it is alive: load, forward, backward, step, save."""
+    formula: str
+    """Of bytes, in terms of inputs."""
+    inputs: dict[str, int]
+    source: str
+
+
+class TransferJson(TypedDict):
+    """One kind of collective in one optimizer step."""
+
+    collective: str
+    what: str
+    phase: str
+    payload_bytes: int
+    """The full array, once."""
+    times_per_step: int
+    wire_bytes: int
+    """Sent by each GPU per step, all times together."""
+    psi: float
+    """Elements per step in units of the parameters, without (N-1)/N; an all-reduce counts twice."""
+    seconds: SecondsJson
+    formula: str
+    """Of wire_bytes, in terms of inputs."""
+    inputs: dict[str, int]
+    source: str
+
+
+class StageJson(TypedDict):
+    """One stage on one GPU; the figures are null when the framework does not offer the stage."""
+
+    stage: int
+    name: str
+    verdict: str
+    """fits, tight (only by using the headroom), does-not-fit or not-offered."""
+    resident_bytes: int | None
+    """Model states while gradients exist: weights, gradients, optimizer; no buffers or copies."""
+    peak_bytes: int | None
+    """The largest sum of bytes alive in one phase; the verdict compares it with the budget."""
+    peak_phases: list[str]
+    spare_bytes: int | None
+    """Budget less peak; negative when over."""
+    memory: list[TermJson]
+    traffic: list[TransferJson]
+    traffic_psi: float | None
+    """Elements per step in units of the parameters, without (N-1)/N; 0 on one GPU."""
+    wire_bytes: int | None
+    """Sent by each GPU per step."""
+    ratio_to_data_parallel: float | None
+    """Bytes on the wire over those of plain data parallelism; null on one GPU."""
+    seconds: SecondsJson
+
+
+class CardJson(TypedDict):
+    """Every stage on one GPU."""
+
+    gpu: str
+    title: str
+    usable_bytes: int
+    """What tensors can take: PyTorch's total less the CUDA context."""
+    usable_provenance: str
+    """measured, derived (from the driver's total) or stated."""
+    budget_bytes: int
+    """Usable memory less the headroom."""
+    node: str | None
+    bound_by: str | None
+    """The link that bounds the traffic; null when unknown."""
+    recommended_stage: int | None
+    """The lowest stage that fits; if none does, the lowest that is tight; else null."""
+    notes: list[str]
+    stages: list[StageJson]
+
+
+class FitJson(TypedDict):
+    """The answer of `zeroplan fit`."""
+
+    schema: str
+    version: str
+    request: RequestJson
+    results: list[CardJson]
+
+
+class MinGpusJson(TypedDict):
+    """The fewest GPUs at which a stage fits; null: no number does."""
+
+    stage: int
+    gpus: int | None
+
+
+class PriceJson(TypedDict):
+    """The nodes for all GPUs at the cheapest known price of a node with this GPU."""
+
+    node: str
+    nodes: int
+    node_usd_per_hour: float
+    usd_per_hour: float
+    where: str
+
+
+class ComparisonJson(TypedDict):
+    """One GPU of a comparison; stage, spare and time are those of the recommended stage."""
+
+    gpu: str
+    title: str
+    usable_bytes: int
+    budget_bytes: int
+    recommended_stage: int | None
+    verdict: str
+    spare_bytes: int | None
+    wire_bytes: int | None
+    seconds: SecondsJson
+    min_gpus: list[MinGpusJson]
+    price: PriceJson | None
+
+
+class CompareJson(TypedDict):
+    """The answer of `zeroplan compare`."""
+
+    schema: str
+    version: str
+    request: RequestJson
+    results: list[ComparisonJson]
+
+
+class SweepStageJson(TypedDict):
+    """One stage at one value; the figures are null when the framework does not offer the stage."""
+
+    stage: int
+    resident_bytes: int | None
+    peak_bytes: int | None
+    traffic_psi: float | None
+    wire_bytes: int | None
+    ratio_to_data_parallel: float | None
+    verdicts: dict[str, str]
+    """By GPU named in the question."""
+
+
+class SweepPointJson(TypedDict):
+    """Every stage at one value."""
+
+    value: int
+    stages: list[SweepStageJson]
+
+
+class SweepJson(TypedDict):
+    """The answer of `zeroplan sweep`."""
+
+    schema: str
+    version: str
+    request: RequestJson
+    over: str
+    results: list[SweepPointJson]
+
+
+class SolutionJson(TypedDict):
+    """One stage on one GPU; the answer is null when there is none."""
+
+    gpu: str
+    stage: int
+    answer: int | None
+    peak_bytes: int | None
+    """At the answer."""
+    budget_bytes: int
+
+
+class SolveJson(TypedDict):
+    """The answer of `zeroplan solve`."""
+
+    schema: str
+    version: str
+    request: RequestJson
+    solve: str
+    """max-params or min-gpus."""
+    results: list[SolutionJson]
+
+
+class WordJson(TypedDict):
+    """A word of the trade."""
+
+    name: str
+    title: str
+    text: str
+    formula: str
+    see: list[str]
+    source: str
+
+
+class ClaimJson(TypedDict):
+    """What the framework's own estimator says of this plan."""
+
+    name: str
+    bytes: int
+    formula: str
+    inputs: dict[str, int]
+    judgement: str
+    source: str
+
+
+class ExplainJson(TypedDict):
+    """The answer of `zeroplan explain`: the ledgers of one plan, or a word."""
+
+    schema: str
+    version: str
+    request: RequestJson | None
+    term: str | None
+    stage: StageJson | None
+    claims: list[ClaimJson]
+    words: list[WordJson]
+
+
+class PresetsJson(TypedDict):
+    """The answer of `zeroplan presets`: presets by kind, fields as in their TOML files."""
+
+    schema: str
+    version: str
+    results: dict[str, list[dict[str, object]]]
+
+
+ANSWERS = {
+    "fit": FitJson,
+    "compare": CompareJson,
+    "sweep": SweepJson,
+    "solve": SolveJson,
+    "explain": ExplainJson,
+    "presets": PresetsJson,
+}

@@ -1,0 +1,232 @@
+"""Answers for machines: JSON in the shape of contract.py, and CSV of the same figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from zeroplan import __version__
+from zeroplan.core.advice import Advice
+from zeroplan.core.claims import ClaimedBytes
+from zeroplan.core.compare import Comparison, Price
+from zeroplan.core.estimate import Estimate, in_psi
+from zeroplan.core.hardware import Cluster
+from zeroplan.core.ledger import Term, Transfer
+from zeroplan.core.question import Question
+from zeroplan.core.solve import Solution
+from zeroplan.core.sweep import SweepPoint
+from zeroplan.core.timing import Time, link_bound, transfer_time
+from zeroplan.core.verdict import DOES_NOT_FIT, CardAnswer, StageAnswer
+from zeroplan.core.word import Word
+from zeroplan.render.notes import card_notes
+from zeroplan.render.sentences import stage_name
+
+if TYPE_CHECKING:  # types only: the shapes cost their import where schemas are made
+    from zeroplan.render import contract
+
+UNKNOWN_TIME: contract.SecondsJson = {"link": None, "measured": None}
+
+
+def json_text(answer: Mapping[str, Any]) -> str:
+    """An answer as indented JSON; never NaN or infinity."""
+    return json.dumps(answer, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def csv_text(records: Iterable[Mapping[str, Any]]) -> str:
+    """Records as CSV with a header; unknown is empty."""
+    import csv
+    import io
+
+    rows = [_flat(record) for record in records]
+    out = io.StringIO()
+    fields = list(dict.fromkeys(key for row in rows for key in row))
+    writer = csv.DictWriter(out, fields, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def header(command: str) -> dict[str, str]:
+    """The schema and version that head every answer."""
+    return {"schema": f"zeroplan.{command}/1", "version": __version__}
+
+
+def request_json(question: Question, node: str | None) -> contract.RequestJson:
+    """Everything the answer assumes."""
+    stated = [card.gpu.usable_bytes_stated for card in question.cards if card.gpu.usable_bytes_stated is not None]
+    return {
+        "params": question.params,
+        "gpus": question.gpus,
+        "gpu": [card.gpu.name for card in question.cards],
+        "memory_bytes": stated[0] if stated else None,
+        "node": node,
+        "stages": list(question.stages),
+        "recipe": question.recipe.name,
+        "bytes_per_parameter": question.recipe.bytes_per_parameter,
+        "framework": question.framework.name,
+        "grad_accum": question.grad_accum,
+        "headroom": float(question.headroom),
+    }
+
+
+def card_json(question: Question, answer: CardAnswer, advice: Advice) -> contract.CardJson:
+    """Every stage on one GPU."""
+    card = answer.card
+    bound = link_bound(Cluster(gpus=question.gpus, gpu=card.gpu, node=card.node))
+    return {
+        "gpu": card.gpu.name,
+        "title": card.gpu.title,
+        "usable_bytes": answer.usable_bytes,
+        "usable_provenance": card.gpu.provenance,
+        "budget_bytes": answer.budget_bytes,
+        "node": card.node.name if card.node else None,
+        "bound_by": bound.what if bound else None,
+        "recommended_stage": answer.recommended.stage if answer.recommended else None,
+        "notes": card_notes(question, answer, advice),
+        "stages": [stage_json(question, stage) for stage in answer.stages],
+    }
+
+
+def stage_json(question: Question, answer: StageAnswer) -> contract.StageJson:
+    """One stage on one GPU."""
+    found = answer.estimate
+    return {
+        "stage": answer.stage,
+        "name": stage_name(question, answer.stage),
+        "verdict": answer.verdict,
+        "resident_bytes": found.memory.resident_bytes if found else None,
+        "peak_bytes": found.memory.peak_bytes if found else None,
+        "peak_phases": list(found.memory.peak_phases) if found else [],
+        "spare_bytes": answer.spare_bytes,
+        "memory": [term_json(term) for term in found.memory.terms] if found else [],
+        "traffic": [transfer_json(found, transfer) for transfer in found.traffic.transfers] if found else [],
+        "traffic_psi": found.psi if found else None,
+        "wire_bytes": found.traffic.wire_bytes if found else None,
+        "ratio_to_data_parallel": found.ratio_to_data_parallel if found else None,
+        "seconds": seconds_json(found.time) if found else UNKNOWN_TIME,
+    }
+
+
+def term_json(term: Term) -> contract.TermJson:
+    return {
+        "name": term.name,
+        "what": term.what,
+        "bytes": term.bytes,
+        "tier": term.tier,
+        "sharded": term.sharded,
+        "phases": list(term.phases),
+        "formula": term.formula,
+        "inputs": dict(term.inputs),
+        "source": term.source,
+    }
+
+
+def transfer_json(found: Estimate, transfer: Transfer) -> contract.TransferJson:
+    return {
+        "collective": transfer.collective,
+        "what": transfer.what,
+        "phase": transfer.phase,
+        "payload_bytes": transfer.payload_bytes,
+        "times_per_step": transfer.times_per_step,
+        "wire_bytes": transfer.wire_bytes,
+        "psi": in_psi(transfer.elements, found.plan.params),
+        "seconds": seconds_json(transfer_time(transfer, found.plan.cluster)),
+        "formula": transfer.formula,
+        "inputs": dict(transfer.inputs),
+        "source": transfer.source,
+    }
+
+
+def seconds_json(time: Time) -> contract.SecondsJson:
+    return {"link": time.link, "measured": time.measured}
+
+
+def comparison_json(row: Comparison) -> contract.ComparisonJson:
+    answer, best = row.answer, row.answer.recommended
+    found = best.estimate if best else None
+    return {
+        "gpu": answer.card.gpu.name,
+        "title": answer.card.gpu.title,
+        "usable_bytes": answer.usable_bytes,
+        "budget_bytes": answer.budget_bytes,
+        "recommended_stage": best.stage if best else None,
+        "verdict": best.verdict if best else DOES_NOT_FIT,
+        "spare_bytes": best.spare_bytes if best else None,
+        "wire_bytes": found.traffic.wire_bytes if found else None,
+        "seconds": seconds_json(found.time) if found else UNKNOWN_TIME,
+        "min_gpus": [{"stage": stage, "gpus": gpus} for stage, gpus in row.min_gpus.items()],
+        "price": _price_json(row.price) if row.price else None,
+    }
+
+
+def sweep_point_json(point: SweepPoint) -> contract.SweepPointJson:
+    return {"value": point.value, "stages": [_sweep_stage(point, stage) for stage in point.estimates]}
+
+
+def solution_json(question: Question, solution: Solution) -> contract.SolutionJson:
+    return {
+        "gpu": solution.card.gpu.name,
+        "stage": solution.stage,
+        "answer": solution.answer,
+        "peak_bytes": solution.peak_bytes,
+        "budget_bytes": question.budget_bytes(solution.card),
+    }
+
+
+def word_json(word: Word) -> contract.WordJson:
+    return {
+        "name": word.name,
+        "title": word.title,
+        "text": word.text,
+        "formula": word.formula,
+        "see": list(word.see),
+        "source": word.source,
+    }
+
+
+def claim_json(claim: ClaimedBytes) -> contract.ClaimJson:
+    return {
+        "name": claim.claim.name,
+        "bytes": claim.bytes,
+        "formula": claim.formula,
+        "inputs": dict(claim.inputs),
+        "judgement": claim.claim.judgement,
+        "source": claim.claim.source,
+    }
+
+
+def _sweep_stage(point: SweepPoint, stage: int) -> contract.SweepStageJson:
+    found = point.estimates[stage]
+    return {
+        "stage": stage,
+        "resident_bytes": found.memory.resident_bytes if found else None,
+        "peak_bytes": found.memory.peak_bytes if found else None,
+        "traffic_psi": found.psi if found else None,
+        "wire_bytes": found.traffic.wire_bytes if found else None,
+        "ratio_to_data_parallel": found.ratio_to_data_parallel if found else None,
+        "verdicts": {card.gpu.name: point.verdict(stage, card) for card in point.question.cards},
+    }
+
+
+def _price_json(price: Price) -> contract.PriceJson:
+    return {
+        "node": price.node.name,
+        "nodes": price.nodes,
+        "node_usd_per_hour": price.node.price_usd_per_hour or 0.0,
+        "usd_per_hour": price.usd_per_hour,
+        "where": price.node.price_where,
+    }
+
+
+def _flat(record: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Scalars by key; the keys of inner tables are joined with `_`; lists become words."""
+    row: dict[str, Any] = {}
+    for key, value in record.items():
+        if isinstance(value, Mapping):
+            row |= _flat(value, f"{prefix}{key}_")
+        elif isinstance(value, list):
+            row[f"{prefix}{key}"] = " ".join(map(str, value))
+        else:
+            row[f"{prefix}{key}"] = value
+    return row

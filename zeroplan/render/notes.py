@@ -1,0 +1,108 @@
+"""The remarks on an answer, a line each: a free upgrade, DeepSpeed as shipped, a way out."""
+
+from collections.abc import Sequence
+
+from zeroplan.core.advice import Advice
+from zeroplan.core.question import Question
+from zeroplan.core.verdict import TIGHT, CardAnswer, StageAnswer
+from zeroplan.render.sentences import listed, short_title, stage_label
+from zeroplan.units import format_count, format_ratio, format_size
+
+
+def card_notes(question: Question, answer: CardAnswer, advice: Advice, unit: str = "GB") -> list[str]:
+    """The remarks on one card."""
+    shipped = _shipped_choice(answer, advice) or _shipped_costs(answer, advice, unit)
+    remarks = (_upgrade(answer, advice, unit), shipped, _way_out(advice))
+    return [*_general(question), *(f"{remark}." for remark in remarks if remark)]
+
+
+def cards_notes(question: Question, answers: Sequence[CardAnswer], advices: Sequence[Advice], unit: str) -> list[str]:
+    """The remarks on several cards; what holds for several is said once."""
+    cards: dict[str, list[str]] = {}
+    for answer, advice in zip(answers, advices, strict=True):
+        for remark in (_upgrade(answer, advice, unit), _shipped_choice(answer, advice), _way_out(advice)):
+            if remark:
+                cards.setdefault(remark, []).append(short_title(answer))
+    said = [f"{remark} on {listed(titles)}." for remark, titles in sorted(cards.items(), reverse=True)]
+    return [*_general(question), *said, *_shipped_traffic(answers, advices)]
+
+
+def _general(question: Question) -> list[str]:
+    notes = []
+    if question.gpus == 1:
+        notes.append("On one GPU sharding saves nothing: every stage holds the whole model.")
+    lacking = [str(stage) for stage in question.stages if not question.offers(stage)]
+    if lacking:
+        notes.append(f"{question.framework.name} does not offer stage {listed(lacking, 'or')}.")
+    return notes
+
+
+def _upgrade(answer: CardAnswer, advice: Advice, unit: str) -> str:
+    after = advice.free_upgrade.estimate if advice.free_upgrade else None
+    here = answer.recommended.estimate if answer.recommended else None
+    if not after or not here:
+        return ""
+    freed = format_size(here.memory.peak_bytes - after.memory.peak_bytes, unit)
+    traffic = "the same" if after.traffic.wire_bytes == here.traffic.wire_bytes else "less"
+    return f"{stage_label(after.plan.strategy.stage)} frees {freed} {unit} more per GPU at {traffic} traffic"
+
+
+def _shipped_choice(answer: CardAnswer, advice: Advice) -> str:
+    """What DeepSpeed as shipped needs, where that is another stage."""
+    if advice.shipped is None or _choice(advice.shipped) == _choice(answer):
+        return ""
+    best = advice.shipped.recommended
+    if best is None:
+        return "DeepSpeed as shipped does not fit (--framework deepspeed)"
+    headroom = " and the headroom" if best.verdict == TIGHT else ""
+    return f"DeepSpeed as shipped needs {stage_label(best.stage)}{headroom} (--framework deepspeed)"
+
+
+def _shipped_costs(answer: CardAnswer, advice: Advice, unit: str) -> str:
+    """What DeepSpeed as shipped holds and sends at the same stage, where that is more."""
+    other = advice.shipped.recommended if advice.shipped else None
+    there = other.estimate if other else None
+    here = answer.recommended.estimate if answer.recommended else None
+    if not there or not here or there.memory.peak_bytes <= here.memory.peak_bytes:
+        return ""
+    peak, sent = (format_size(size, unit) for size in (there.memory.peak_bytes, there.traffic.wire_bytes))
+    ratio = format_ratio(there.ratio_to_data_parallel)
+    traffic = f", {sent} {unit} sent ({ratio})" if there.traffic.wire_bytes else ""
+    return f"DeepSpeed as shipped peaks at {peak} {unit}{traffic}: --framework deepspeed"
+
+
+def _shipped_traffic(answers: Sequence[CardAnswer], advices: Sequence[Advice]) -> list[str]:
+    """The stages at which DeepSpeed as shipped sends more than the paper's algorithm."""
+    shipped = advices[0].shipped
+    if shipped is None:
+        return []
+    by_ratio: dict[str, list[str]] = {}
+    for here, there in zip(answers[0].stages, shipped.stages, strict=True):
+        if _sends_more(here, there):
+            by_ratio.setdefault(format_ratio(_ratio(there)), []).append(stage_label(there.stage))
+    if not by_ratio:
+        return []
+    stages = listed(f"{ratio} at {listed(labels)}" for ratio, labels in by_ratio.items())
+    return [f"DeepSpeed as shipped sends {stages}: --framework deepspeed."]
+
+
+def _sends_more(here: StageAnswer, there: StageAnswer) -> bool:
+    if not here.estimate or not there.estimate:
+        return False
+    return there.estimate.traffic.wire_bytes > here.estimate.traffic.wire_bytes
+
+
+def _ratio(stage: StageAnswer) -> float | None:
+    return stage.estimate.ratio_to_data_parallel if stage.estimate else None
+
+
+def _way_out(advice: Advice) -> str:
+    if advice.way_out is None:
+        return ""
+    stage, gpus = advice.way_out
+    return f"{stage_label(stage)} fits from {format_count(gpus)} GPUs"
+
+
+def _choice(answer: CardAnswer) -> tuple[int, str] | None:
+    best = answer.recommended
+    return (best.stage, best.verdict) if best else None

@@ -1,0 +1,150 @@
+"""The screen of `zeroplan fit` with one GPU: what fills it, what is in its memory, what moves, how long."""
+
+from zeroplan.core.advice import Advice
+from zeroplan.core.estimate import Estimate, in_psi
+from zeroplan.core.framework import PHASES
+from zeroplan.core.ledger import Ledger, Term, Transfer
+from zeroplan.core.question import Question
+from zeroplan.core.states import OPTIMIZER_PHASES
+from zeroplan.core.timing import link_bound, transfer_time
+from zeroplan.core.verdict import CardAnswer, StageAnswer
+from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
+from zeroplan.render.notes import card_notes
+from zeroplan.render.rows.bar import LEGEND, bar, letters
+from zeroplan.render.rows.stages import stages_grid
+from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
+from zeroplan.render.sentences import assumptions, card_summary, stage_label, stage_name, usable_memory
+from zeroplan.units import format_count, format_ratio, format_seconds
+
+
+def card_blocks(question: Question, answer: CardAnswer, advice: Advice, style: Style) -> list[Block]:
+    """The screen for one GPU."""
+    shown = answer.recommended or answer.offered[-1]
+    notes = card_notes(question, answer, advice, style.unit)
+    return [
+        Paragraph(card_summary(question, answer, style.unit), STRONG),
+        *([Paragraph(" ".join(notes), tight=True)] if notes else []),
+        Paragraph(assumptions(question)),
+        Paragraph(usable_memory(answer, question, style.unit), tight=True),
+        _bars_grid(question, answer, style),
+        Paragraph(LEGEND if style.unicode else letters(LEGEND), DIM, tight=True),
+        stages_grid(question, {stage.stage: stage.estimate for stage in answer.stages}, style, peaks=False),
+        *(ledger_blocks(question, shown, style) if shown.estimate else []),
+        Paragraph(_footer(question, shown), DIM),
+    ]
+
+
+def ledger_blocks(question: Question, shown: StageAnswer, style: Style) -> list[Block]:
+    """The memory and traffic ledgers of one stage."""
+    found = shown.estimate
+    assert found is not None  # the caller checked
+    return [memory_grid(question, found, style), *_traffic_blocks(found, style)]
+
+
+def memory_grid(question: Question, found: Estimate, style: Style) -> Grid:
+    """The terms of one stage with the phases they live in and their formulas."""
+    stage = found.plan.strategy.stage
+    columns = (
+        Column(f"{stage_label(stage)}, memory", wraps=True),
+        Column(""),
+        Column(style.unit, right=True),
+        Column("alive", wraps=True),
+        Column("formula", wraps=True),
+    )
+    rows = [_term_row(term, style) for term in found.memory.terms]
+    peak = cell(style.size(found.memory.peak_bytes), STRONG)
+    where = cell(_phases(found.memory.peak_phases), STRONG)
+    return Grid(columns, (*rows, (cell("peak", STRONG), cell(""), peak, where, cell(""))))
+
+
+def _term_row(term: Term, style: Style) -> tuple[Cell, ...]:
+    full = "SHARD" if term.sharded else "FULL" if term.role != "buffers" else ""
+    size = cell(style.size(term.bytes))
+    return cell(term.what), cell(full), size, cell(_phases(term.phases)), cell(term.formula)
+
+
+def _traffic_blocks(found: Estimate, style: Style) -> list[Block]:
+    if not found.traffic.transfers:
+        return [Paragraph("No traffic on one GPU.")]
+    columns = (
+        Column("Traffic per step", wraps=True),
+        Column(f"{style.unit} sent", right=True),
+        Column("elements", right=True),
+        Column("phase"),
+        Column("link s", right=True),
+        Column("measured s", right=True),
+    )
+    rows = [_transfer_row(found, transfer, style) for transfer in found.traffic.transfers]
+    return [Grid(columns, (*rows, _traffic_total(found, style))), Paragraph(_bound(found), tight=True)]
+
+
+def _transfer_row(found: Estimate, transfer: Transfer, style: Style) -> tuple[Cell, ...]:
+    time = transfer_time(transfer, found.plan.cluster)
+    times = f" x {transfer.times_per_step}" if transfer.times_per_step > 1 else ""
+    return (
+        cell(f"{transfer.collective} {transfer.what}{times}"),
+        cell(style.size(transfer.wire_bytes)),
+        cell(psi_text(in_psi(transfer.elements, found.plan.params))),
+        cell(transfer.phase),
+        cell(format_seconds(time.link)),
+        cell(format_seconds(time.measured)),
+    )
+
+
+def _traffic_total(found: Estimate, style: Style) -> tuple[Cell, ...]:
+    return tuple(
+        cell(text, STRONG)
+        for text in (
+            f"total ({format_ratio(found.ratio_to_data_parallel)} plain DP)",
+            style.size(found.traffic.wire_bytes),
+            psi_text(found.psi),
+            "",
+            format_seconds(found.time.link),
+            format_seconds(found.time.measured),
+        )
+    )
+
+
+def psi_text(psi: float) -> str:
+    """Elements in units of the parameters: 2 Psi."""
+    return f"{psi:.4g} Psi"
+
+
+def _bound(found: Estimate) -> str:
+    bound = link_bound(found.plan.cluster)
+    if bound is None:
+        return "Time is unknown: no node is known for this GPU and number. Give one with --node."
+    return f"Bound by {bound.what}; --node to change."
+
+
+def _bars_grid(question: Question, answer: CardAnswer, style: Style) -> Grid:
+    width = min(max(style.width - 43, 12), 60)
+    columns = (
+        Column(""),
+        Column("peak", right=True),
+        Column(f"0 .. {style.size(answer.usable_bytes)} {style.unit} usable"),
+        Column(f"left {style.unit}", right=True),
+    )
+    return Grid(columns, tuple(_bar_row(question, answer, stage, width, style) for stage in answer.stages))
+
+
+def _bar_row(question: Question, answer: CardAnswer, stage: StageAnswer, width: int, style: Style) -> tuple[Cell, ...]:
+    name = cell(stage_name(question, stage.stage), STRONG)
+    if stage.estimate is None:
+        return name, cell("-", DIM), cell("not offered", DIM), cell("-", DIM)
+    ledger: Ledger = stage.estimate.memory
+    shades = bar(ledger, answer.usable_bytes, answer.budget_bytes, width)
+    drawn = Cell("", pieces=shades if style.unicode else tuple((letters(t), s) for t, s in shades))
+    peak = cell(style.size(ledger.peak_bytes), VERDICT_STYLES[stage.verdict])
+    return name, peak, drawn, left_cell(stage.verdict, stage.spare_bytes, style)
+
+
+def _phases(phases: tuple[str, ...]) -> str:
+    return "always" if phases in (PHASES, OPTIMIZER_PHASES) else ", ".join(phases)
+
+
+def _footer(question: Question, shown: StageAnswer) -> str:
+    asked = f"--params {format_count(question.params)} --gpus {question.gpus} --stage {shown.stage}"
+    framework = question.framework
+    more = "" if framework.name == "zero" else f" --framework {framework.name}"
+    return f"Not counted: {framework.not_counted}. Every number explained: zeroplan explain {asked}{more}"

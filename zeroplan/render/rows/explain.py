@@ -1,0 +1,200 @@
+"""The screen of `zeroplan explain`: each number with its formula, its inputs and its source."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from zeroplan.core.claims import ClaimedBytes
+from zeroplan.core.estimate import Estimate, in_psi
+from zeroplan.core.ledger import Term, Transfer
+from zeroplan.core.question import Question
+from zeroplan.core.verdict import CardAnswer
+from zeroplan.core.word import Word
+from zeroplan.render.blocks import DIM, STRONG, Block, Column, Grid, Paragraph, cell
+from zeroplan.render.rows.card import psi_text
+from zeroplan.render.rows.style import Style
+from zeroplan.render.sentences import assumptions, stage_name, usable_memory
+from zeroplan.units import format_ratio
+
+
+def plan_blocks(
+    question: Question,
+    found: Estimate,
+    terms: Sequence[Term],
+    transfers: Sequence[Transfer],
+    claims: Sequence[ClaimedBytes],
+    style: Style,
+) -> list[Block]:
+    """Every term, transfer and claim of one stage: a row each, then their inputs and sources."""
+    sources = _Sources()
+    grids = [_terms_grid(found, terms, sources, style), _transfers_grid(found, transfers, sources, style)]
+    inputs = {name: value for given in _inputs(terms, transfers) for name, value in given.items()}
+    notes = [note for note in (found.plan.stage.notes, found.plan.framework.notes) if note]
+    return [
+        Paragraph(f"{stage_name(question, found.plan.strategy.stage)}: {_totals(found, style)}", STRONG),
+        Paragraph(assumptions(question)),
+        *(grid for grid in grids if grid.rows),
+        *([Paragraph(f"With {_given(inputs)}.")] if inputs else []),
+        *(block for claim in claims for block in _claim(claim, style)),
+        *sources.blocks(),
+        *([Paragraph(" ".join(notes), DIM)] if notes else []),
+    ]
+
+
+def part_blocks(
+    found: Estimate,
+    terms: Sequence[Term],
+    transfers: Sequence[Transfer],
+    claims: Sequence[ClaimedBytes],
+    style: Style,
+) -> list[Block]:
+    """A few terms, transfers and claims, each in full."""
+    return [
+        *(block for term in terms for block in _term(term, style)),
+        *(block for transfer in transfers for block in _transfer(found, transfer, style)),
+        *(block for claim in claims for block in _claim(claim, style)),
+    ]
+
+
+def word_blocks(words: Iterable[Word]) -> list[Block]:
+    """A word of the trade: what it means, its formula, its source."""
+    blocks: list[Block] = []
+    for word in words:
+        blocks += [Paragraph(word.title, STRONG), Paragraph(word.text, tight=True)]
+        blocks += [Paragraph(word.formula, tight=True, indent=2)] if word.formula else []
+        see = f" See also: {', '.join(word.see)}." if word.see else ""
+        blocks += [Paragraph(f"Source: {word.source}.{see}", DIM, tight=True)]
+    return blocks
+
+
+def words_grid(words: Iterable[Word]) -> list[Block]:
+    """All words that can be explained."""
+    rows = tuple((cell(word.name, STRONG), cell(word.title)) for word in words)
+    return [
+        Paragraph("Words that `zeroplan explain WORD` explains:"),
+        Grid((Column("word"), Column("meaning", wraps=True)), rows),
+        Paragraph("The numbers of a plan: zeroplan explain --params 7.5e9 --gpus 64 --stage 2", DIM),
+    ]
+
+
+def memory_blocks(question: Question, answer: CardAnswer, style: Style) -> list[Block]:
+    """Where a card's budget comes from."""
+    gpu = answer.card.gpu
+    source = gpu.sources.get("memory", "stated with --memory")
+    return [
+        Paragraph(f"usable memory, {gpu.title}", STRONG),
+        Paragraph(usable_memory(answer, question, style.unit), tight=True),
+        Paragraph(f"Source: {source}.", DIM, tight=True),
+    ]
+
+
+def _totals(found: Estimate, style: Style) -> str:
+    memory, moved = found.memory, found.traffic
+    ratio = found.ratio_to_data_parallel
+    sent = f"{style.size(moved.wire_bytes)} {style.unit} sent per step"
+    return (
+        f"{style.size(memory.resident_bytes)} {style.unit} of states, peak {style.size(memory.peak_bytes)} "
+        f"{style.unit} per GPU; {sent}{f', {format_ratio(ratio)} of plain data parallelism' if ratio else ''}."
+    )
+
+
+def _inputs(terms: Sequence[Term], transfers: Sequence[Transfer]) -> list[Mapping[str, int]]:
+    return [*(term.inputs for term in terms), *(transfer.inputs for transfer in transfers)]
+
+
+class _Sources:
+    """Numbers sources in the order in which they are named."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def number(self, source: str) -> str:
+        return f"[{self._numbers.setdefault(source, len(self._numbers) + 1)}]"
+
+    def blocks(self) -> list[Block]:
+        lines = [f"[{number}] {source}" for source, number in self._numbers.items()]
+        return [Paragraph(line, DIM, tight=bool(place)) for place, line in enumerate(lines)]
+
+
+def _terms_grid(found: Estimate, terms: Sequence[Term], sources: _Sources, style: Style) -> Grid:
+    phase = found.memory.peak_phases[0]
+    columns = (
+        Column("memory"),
+        Column(style.unit, right=True),
+        Column("formula", wraps=True),
+        Column(f"in {phase}"),
+        Column("source"),
+    )
+    rows = tuple(
+        (
+            cell(term.name),
+            cell(style.size(term.bytes)),
+            cell(term.formula),
+            cell("yes" if phase in term.phases else ""),
+            cell(sources.number(term.source), DIM),
+        )
+        for term in terms
+    )
+    peak = (
+        cell("peak", STRONG),
+        cell(style.size(found.memory.peak_bytes), STRONG),
+        cell("sum of the terms alive"),
+    )
+    return Grid(columns, (*rows, (*peak, cell(f"in {', '.join(found.memory.peak_phases)}"), cell(""))), padding=1)
+
+
+def _transfers_grid(found: Estimate, transfers: Sequence[Transfer], sources: _Sources, style: Style) -> Grid:
+    columns = (
+        Column("traffic"),
+        Column(f"{style.unit} sent", right=True),
+        Column("times * passes * bytes * elements", wraps=True),
+        Column("elements", right=True),
+        Column("source"),
+    )
+    rows = tuple(
+        (
+            cell(f"{transfer.collective} {transfer.what}"),
+            cell(style.size(transfer.wire_bytes)),
+            cell(transfer.formula),
+            cell(psi_text(in_psi(transfer.elements, found.plan.params))),
+            cell(sources.number(transfer.source), DIM),
+        )
+        for transfer in transfers
+    )
+    return Grid(columns, rows, padding=1)
+
+
+def _term(term: Term, style: Style) -> list[Block]:
+    kind = "one shard" if term.sharded else "whole"
+    return [
+        Paragraph(f"{term.name} ({term.what}): {style.size(term.bytes)} {style.unit}", STRONG),
+        Paragraph(_worked(term.formula, term.inputs, term.bytes), tight=True, indent=2),
+        Paragraph(f"{kind}; alive in {', '.join(term.phases)}", tight=True, indent=2),
+        Paragraph(f"Source: {term.source}", DIM, tight=True, indent=2),
+    ]
+
+
+def _transfer(found: Estimate, transfer: Transfer, style: Style) -> list[Block]:
+    psi = psi_text(in_psi(transfer.elements, found.plan.params))
+    size = f"{style.size(transfer.wire_bytes)} {style.unit} sent, {psi}"
+    return [
+        Paragraph(f"{transfer.collective} of {transfer.what} ({transfer.phase}): {size}", STRONG),
+        Paragraph(_worked(transfer.formula, transfer.inputs, transfer.wire_bytes), tight=True, indent=2),
+        Paragraph("times per step * passes of the ring * bytes per element * elements", tight=True, indent=2),
+        Paragraph(f"Source: {transfer.source}", DIM, tight=True, indent=2),
+    ]
+
+
+def _claim(claim: ClaimedBytes, style: Style) -> list[Block]:
+    return [
+        Paragraph(f"{claim.claim.name} says {style.size(claim.bytes)} {style.unit}", STRONG),
+        Paragraph(_worked(claim.formula, claim.inputs, claim.bytes), tight=True, indent=2),
+        Paragraph(claim.claim.judgement, tight=True, indent=2),
+        Paragraph(f"Source: {claim.claim.source}", DIM, tight=True, indent=2),
+    ]
+
+
+def _worked(formula: str, inputs: Mapping[str, int], value: int) -> str:
+    return f"{formula} = {value:,} bytes, with {_given(inputs)}"
+
+
+def _given(inputs: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {number:,}" for name, number in inputs.items())

@@ -1,0 +1,63 @@
+"""The screen of `zeroplan fit` with several GPUs: the answer, the stages, the cards."""
+
+from collections.abc import Sequence
+
+from zeroplan.core.advice import Advice
+from zeroplan.core.question import Question
+from zeroplan.core.verdict import CardAnswer
+from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
+from zeroplan.render.notes import cards_notes
+from zeroplan.render.rows.stages import stages_grid
+from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
+from zeroplan.render.sentences import assumptions, cards_summary, stage_label
+from zeroplan.units import format_seconds
+
+
+def fit_blocks(
+    question: Question, answers: tuple[CardAnswer, ...], advices: Sequence[Advice], style: Style
+) -> list[Block]:
+    """The screen for several GPUs."""
+    estimates = {stage.stage: stage.estimate for stage in answers[0].stages}
+    notes = cards_notes(question, answers, advices, style.unit)
+    return [
+        Paragraph(cards_summary(answers), STRONG),
+        *([Paragraph(" ".join(notes), tight=True)] if notes else []),
+        Paragraph(assumptions(question)),
+        stages_grid(question, estimates, style),
+        _cards_grid(answers, style),
+        Paragraph(_footer(question, answers, style), DIM),
+    ]
+
+
+def _cards_grid(answers: tuple[CardAnswer, ...], style: Style) -> Grid:
+    stages = [stage.stage for stage in answers[0].stages]
+    columns = (
+        Column(f"{style.unit} left per GPU"),
+        Column("usable", right=True),
+        *(Column(stage_label(stage), right=True) for stage in stages),
+        Column("lowest", right=True),
+        Column("link s", right=True),
+    )
+    return Grid(columns, tuple(_card_row(answer, style) for answer in answers))
+
+
+def _card_row(answer: CardAnswer, style: Style) -> tuple[Cell, ...]:
+    best = answer.recommended
+    seconds = best.estimate.time.link if best and best.estimate else None
+    return (
+        cell(answer.card.gpu.title),
+        cell(style.size(answer.usable_bytes)),
+        *(left_cell(stage.verdict, stage.spare_bytes, style) for stage in answer.stages),
+        cell(stage_label(best.stage), VERDICT_STYLES[best.verdict]) if best else cell("none"),
+        cell(format_seconds(seconds) if best else "-"),
+    )
+
+
+def _footer(question: Question, answers: tuple[CardAnswer, ...], style: Style) -> str:
+    size = "GB is 1e9 bytes." if style.unit == "GB" else "GiB is 2^30 bytes."
+    aliases = [f"{a.card.asked} is {a.card.gpu.name}. " for a in answers if a.card.asked]
+    return (
+        f"{''.join(aliases)}left: of usable memory less the headroom. Not counted: "
+        f"{question.framework.not_counted}. tight: fits only by using the headroom. link s: a bound on "
+        f"the step's traffic at the lowest stage. {size} One GPU in detail: --gpu a100-80gb."
+    )

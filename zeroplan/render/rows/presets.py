@@ -1,0 +1,141 @@
+"""The screens of `zeroplan presets`: the kinds, the presets of a kind, one preset with its sources."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from zeroplan.core.framework import Framework
+from zeroplan.core.hardware import Gpu, Node
+from zeroplan.core.recipe import Recipe
+from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
+from zeroplan.render.rows.style import Style
+
+
+def kinds_blocks(counts: Mapping[str, int]) -> list[Block]:
+    """How many presets there are of each kind."""
+    rows = tuple((cell(kind, STRONG), cell(count), cell(f"zeroplan presets {kind}")) for kind, count in counts.items())
+    return [Grid((Column("kind"), Column("presets", right=True), Column("list them")), rows)]
+
+
+def kind_blocks(kind: str, records: list[Any], style: Style) -> list[Block]:
+    """All presets of a kind, a row each."""
+    columns, row = _LISTS.get(kind, (_plain_columns, _plain_row))
+    heads = tuple(Column(h, right=h in _NUMBERS, wraps=h in ("title", "states")) for h in columns(style))
+    rows = tuple((cell(record.name, STRONG), *row(record, style)) for record in records)
+    return [
+        Grid((Column("name"), *heads), rows),
+        Paragraph(f"One with its sources: zeroplan presets {kind} {records[0].name}", DIM),
+    ]
+
+
+def preset_blocks(kind: str, record: Any) -> list[Block]:
+    """Every field of one preset that is set."""
+    simple = [(key, value) for key, value in _set_fields(record) if not _is_table(value)]
+    tables = [(key, value) for key, value in _set_fields(record) if _is_table(value)]
+    rows = tuple((cell(key, DIM), cell(_shown(value))) for key, value in simple)
+    blocks: list[Block] = [
+        Paragraph(f"{kind} {record.name}: {record.title}", STRONG),
+        Grid((Column("field"), Column("value", wraps=True)), rows),
+    ]
+    for key, value in tables:
+        blocks += [Paragraph(key, STRONG), _table(value)]
+    return blocks
+
+
+def plain(record: Any) -> dict[str, Any]:
+    """A record as JSON values, its fields as in its TOML file."""
+    return {field.name: _jsonable(getattr(record, field.name)) for field in fields(record)}
+
+
+def _gpu_columns(style: Style) -> tuple[str, ...]:
+    return (f"usable {style.unit}", "known", "link GB/s", "usual node")
+
+
+def _gpu_row(gpu: Gpu, style: Style) -> tuple[Cell, ...]:
+    link = f"{gpu.link_gb_per_s:g}" if gpu.link_gb_per_s is not None else "-"
+    return cell(style.size(gpu.usable_bytes)), cell(gpu.provenance), cell(link), cell(gpu.node or "-")
+
+
+def _node_columns(_style: Style) -> tuple[str, ...]:
+    return ("GPU", "GPUs", "link GB/s", "NICs GB/s", "USD/h")
+
+
+def _node_row(node: Node, _style: Style) -> tuple[Cell, ...]:
+    network = f"{node.network_gbit_per_s / 8:g}" if node.network_gbit_per_s is not None else "unknown"
+    price = f"{node.price_usd_per_hour:.2f}" if node.price_usd_per_hour is not None else "unknown"
+    return (
+        cell(node.gpu),
+        cell(node.gpus_per_node),
+        cell(f"{node.link_gb_per_s:g}"),
+        cell(network),
+        cell(price),
+    )
+
+
+def _recipe_columns(_style: Style) -> tuple[str, ...]:
+    return ("bytes", "states", "title")
+
+
+def _recipe_row(recipe: Recipe, _style: Style) -> tuple[Cell, ...]:
+    states = " + ".join(str(state.bytes) for state in recipe.states)
+    return cell(recipe.bytes_per_parameter), cell(states), cell(recipe.title)
+
+
+def _framework_columns(_style: Style) -> tuple[str, ...]:
+    return ("stages", "default recipe", "title")
+
+
+def _framework_row(framework: Framework, _style: Style) -> tuple[Cell, ...]:
+    return (
+        cell(", ".join(map(str, framework.stage_numbers))),
+        cell(framework.default_recipe),
+        cell(framework.title),
+    )
+
+
+def _plain_columns(_style: Style) -> tuple[str, ...]:
+    return ("title",)
+
+
+def _plain_row(record: Any, _style: Style) -> tuple[Cell, ...]:
+    return (cell(record.title),)
+
+
+_LISTS: dict[str, Any] = {
+    "gpu": (_gpu_columns, _gpu_row),
+    "node": (_node_columns, _node_row),
+    "recipe": (_recipe_columns, _recipe_row),
+    "framework": (_framework_columns, _framework_row),
+}
+_NUMBERS = {"usable GB", "usable GiB", "link GB/s", "NICs GB/s", "USD/h", "GPUs", "bytes"}
+
+
+def _set_fields(record: Any) -> list[tuple[str, Any]]:
+    pairs = [(field.name, getattr(record, field.name)) for field in fields(record)]
+    return [(key, value) for key, value in pairs if key not in ("name", "title") and value not in (None, "", (), {})]
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and hasattr(value[0], "__dataclass_fields__")
+
+
+def _table(records: tuple[Any, ...]) -> Grid:
+    keys = [f.name for f in fields(records[0]) if any(getattr(r, f.name) not in (None, "", ()) for r in records)]
+    rows = tuple(tuple(cell(_shown(getattr(record, key))) for key in keys) for record in records)
+    return Grid(tuple(Column(key, wraps=True) for key in keys), rows)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key}: {_shown(inner)}" for key, inner in value.items())
+    if isinstance(value, tuple):
+        return ", ".join(map(_shown, value))
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _jsonable(value: Any) -> Any:
+    if hasattr(value, "__dataclass_fields__"):
+        return plain(value)
+    if isinstance(value, Mapping):
+        return {key: _jsonable(inner) for key, inner in value.items()}
+    return [_jsonable(inner) for inner in value] if isinstance(value, tuple) else value

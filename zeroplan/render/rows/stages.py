@@ -1,0 +1,51 @@
+"""The grid of all stages: what each holds per state, and what it sends."""
+
+from zeroplan.core.estimate import Estimate
+from zeroplan.core.question import Question
+from zeroplan.core.recipe import ROLES
+from zeroplan.render.blocks import DIM, STRONG, Cell, Column, Grid, cell
+from zeroplan.render.rows.style import Style
+from zeroplan.render.sentences import stage_name
+from zeroplan.units import format_ratio
+
+HEADERS = {"parameters": "weights", "gradients": "gradients", "optimizer": "optimizer"}
+
+
+def stages_grid(question: Question, estimates: dict[int, Estimate | None], style: Style, peaks: bool = True) -> Grid:
+    """A row a stage: bytes per GPU of each state, FULL or SHARD, their sum, the peak and the traffic.
+
+    The peak is left out where it is shown elsewhere (`peaks` is false) or is the sum at every stage.
+    """
+    found = [estimate for estimate in estimates.values() if estimate]
+    peaks = peaks and any(one.memory.peak_bytes != one.memory.resident_bytes for one in found)
+    widths = {role: max(len(style.size(e.memory.bytes_of(role))) for e in found) for role in ROLES}
+    columns = (
+        Column(f"{style.unit} per GPU"),
+        *(Column(HEADERS[role].rjust(widths[role] + 6)) for role in ROLES),
+        Column("states", right=True),
+        *((Column("peak", right=True),) if peaks else ()),
+        Column("sent/step", right=True),
+    )
+    rows = tuple(_row(question, stage, found, widths, peaks, style) for stage, found in estimates.items())
+    return Grid(columns, rows, padding=1 if peaks else 2)
+
+
+def _row(
+    question: Question, stage: int, found: Estimate | None, widths: dict[str, int], peaks: bool, style: Style
+) -> tuple[Cell, ...]:
+    name = cell(stage_name(question, stage), STRONG)
+    if found is None:
+        return (name, cell("not offered", DIM), *(cell("-", DIM) for _ in range(5 if peaks else 4)))
+    ratio = format_ratio(found.ratio_to_data_parallel) if found.ratio_to_data_parallel is not None else "-"
+    return (
+        name,
+        *(_state(found, role, widths[role], style) for role in ROLES),
+        cell(style.size(found.memory.resident_bytes)),
+        *((cell(style.size(found.memory.peak_bytes)),) if peaks else ()),
+        cell(f"{style.size(found.traffic.wire_bytes)} {ratio:>5}"),
+    )
+
+
+def _state(found: Estimate, role: str, width: int, style: Style) -> Cell:
+    sharded = role in found.plan.stage.shards
+    return cell(f"{style.size(found.memory.bytes_of(role)):>{width}} {'SHARD' if sharded else 'FULL'}")

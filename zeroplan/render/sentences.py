@@ -1,0 +1,131 @@
+"""Answers in words: the recommendation first, with its reason and its price."""
+
+from collections.abc import Iterable
+
+from zeroplan.core.question import Question
+from zeroplan.core.verdict import FITS, TIGHT, CardAnswer, StageAnswer
+from zeroplan.units import format_count, format_ratio, format_share, format_size
+
+PLAIN_TRAFFIC = "plain data parallelism"
+
+
+def stage_label(stage: int) -> str:
+    """ZeRO-2."""
+    return f"ZeRO-{stage}"
+
+
+def stage_name(question: Question, stage: int) -> str:
+    """ZeRO-2 P_os+g, in the words of the framework."""
+    found = question.framework.stage(stage, question.recipe.name)
+    return f"{stage_label(stage)} {found.title}" if found else stage_label(stage)
+
+
+def listed(names: Iterable[str], last: str = "and") -> str:
+    """a, b and c."""
+    names = list(names)
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
+
+
+def short_title(answer: CardAnswer) -> str:
+    """A card's title without maker and socket: V100 32GB."""
+    words = answer.card.gpu.title.split()
+    return " ".join(word for word in words if word not in ("Instinct", "GeForce") and not word.startswith("SXM"))
+
+
+def price_of(answer: StageAnswer) -> str:
+    """What a stage costs in traffic: the same as, or so many times, plain data parallelism."""
+    ratio = answer.estimate.ratio_to_data_parallel if answer.estimate else None
+    if ratio is None:
+        return "no traffic on one GPU"
+    text = format_ratio(ratio)
+    return f"same traffic as {PLAIN_TRAFFIC}" if text == "1.0x" else f"{text} the traffic of {PLAIN_TRAFFIC}"
+
+
+def cards_summary(answers: tuple[CardAnswer, ...]) -> str:
+    """The lowest stage for every card, in one sentence a verdict."""
+    fitting = _by_stage(answers, FITS)
+    tight = _by_stage(answers, TIGHT)
+    nothing = [short_title(answer) for answer in answers if answer.recommended is None]
+    sentences = []
+    if fitting:
+        sentences.append(f"Lowest stage that fits: {_groups(fitting)}.")
+    if tight:
+        sentences.append(f"Only by using the headroom: {_groups(tight)}.")
+    if nothing:
+        sentences.append(f"Nothing fits on {listed(nothing)}.")
+    return " ".join(sentences)
+
+
+def card_summary(question: Question, answer: CardAnswer, unit: str) -> str:
+    """The answer for one card in a sentence or two."""
+    where = f"{format_count(question.gpus)} x {short_title(answer)}"
+    best = answer.recommended
+    if best is None or best.estimate is None:
+        return _nothing_fits(answer, where, unit)
+    peak = format_size(best.estimate.memory.peak_bytes, unit)
+    if best.verdict == TIGHT:
+        usable = format_size(answer.usable_bytes, unit)
+        return (
+            f"{stage_label(best.stage)} fits on {where} only by using the headroom: {peak} of {usable} {unit} "
+            f"usable, {price_of(best)}."
+        )
+    left = format_size(best.spare_bytes or 0, unit)
+    budget = format_size(answer.budget_bytes, unit)
+    tight = [stage_label(other.stage) for other in answer.stages if other.verdict == TIGHT]
+    more = f" {listed(tight)} fits only by using the headroom." if tight else ""
+    return (
+        f"{stage_label(best.stage)} fits on {where}: {peak} of {budget} {unit}, {left} left for activations, "
+        f"{price_of(best)}.{more}"
+    )
+
+
+def assumptions(question: Question) -> str:
+    """What every figure rests on."""
+    batches = question.grad_accum
+    return (
+        f"{format_count(question.params)} parameters on {format_count(question.gpus)} data-parallel "
+        f"GPU{'s' if question.gpus > 1 else ''}. Recipe {question.recipe.name}: "
+        f"{question.recipe.bytes_per_parameter} bytes per parameter. Framework {question.framework.name}"
+        f"{' (the paper)' if question.framework.name == 'zero' else ''}. "
+        f"{format_count(batches)} micro-batch{'es' if batches > 1 else ''} per step. "
+        f"Headroom {format_share(float(question.headroom))}."
+    )
+
+
+def usable_memory(answer: CardAnswer, question: Question, unit: str) -> str:
+    """Where the budget of a card comes from."""
+    gpu = answer.card.gpu
+    alias = f"{answer.card.asked} is {gpu.name}. " if answer.card.asked else ""
+    usable, budget = format_size(answer.usable_bytes, unit), format_size(answer.budget_bytes, unit)
+    headroom = format_share(float(question.headroom))
+    end = f"less {headroom} headroom is a budget of {budget}."
+    if gpu.usable_bytes_stated is not None:
+        return f"{usable} {unit} usable as stated; {end}"
+    total, context = format_size(gpu.torch_total_bytes, unit), format_size(gpu.context_bytes, unit)
+    seen = "PyTorch sees" if gpu.provenance == "measured" else "Derived from the driver's total, PyTorch sees"
+    return f"{alias}{seen} {total} {unit}; less {context} CUDA context is {usable} usable; {end}"
+
+
+def _by_stage(answers: tuple[CardAnswer, ...], verdict: str) -> dict[int, list[str]]:
+    groups: dict[int, list[str]] = {}
+    for answer in answers:
+        best = answer.recommended
+        if best and best.verdict == verdict:
+            groups.setdefault(best.stage, []).append(short_title(answer))
+    return dict(sorted(groups.items(), reverse=True))
+
+
+def _groups(groups: dict[int, list[str]]) -> str:
+    return "; ".join(
+        f"{stage_label(stage)}{' (no sharding)' if stage == 0 else ''} on {listed(titles)}"
+        for stage, titles in groups.items()
+    )
+
+
+def _nothing_fits(answer: CardAnswer, where: str, unit: str) -> str:
+    smallest = min(answer.offered, key=lambda other: other.estimate.memory.peak_bytes if other.estimate else 0)
+    if smallest.estimate is None:
+        return f"Nothing fits on {where}."
+    peak = format_size(smallest.estimate.memory.peak_bytes, unit)
+    usable = format_size(answer.usable_bytes, unit)
+    return f"Nothing fits on {where}: {stage_label(smallest.stage)} alone takes {peak} of {usable} {unit} usable."
