@@ -105,12 +105,13 @@ def parse_share(text: str, where: str) -> Share:
 
 
 def format_count(count: int) -> str:
-    """A count that reads back exactly: 64, 100,000 and 7.5e9."""
+    """A count that reads back exactly: 64, 100,000, 7.5e9, 70e9 and 6.738415616e9."""
     if count < 10**6:
         return f"{count:,}"
     digits = str(count)
-    part = digits[1:].rstrip("0")
-    return f"{digits[0]}{'.' + part if part else ''}e{len(digits) - 1}"
+    power = (len(digits) - 1) // 3 * 3
+    whole, part = digits[:-power], digits[-power:].rstrip("0")
+    return f"{whole}{'.' + part if part else ''}e{power}"
 
 
 def format_number(value: float, digits: int) -> str:

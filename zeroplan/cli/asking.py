@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from zeroplan.core.framework import STAGES, Framework
 from zeroplan.core.hardware import LARGEST_CLUSTER, Gpu, Node
@@ -12,7 +13,9 @@ from zeroplan.core.question import Card, Question
 from zeroplan.core.recipe import Recipe
 from zeroplan.errors import Faults, InputError, printable
 from zeroplan.formats.presets import Presets
-from zeroplan.units import Share, parse_count, parse_share, parse_size
+from zeroplan.units import parse_count, parse_share, parse_size
+
+T = TypeVar("T")
 
 SHIPPED = "deepspeed"
 """The framework whose shipped behaviour is compared with the paper's algorithm."""
@@ -80,17 +83,15 @@ def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | Non
     )
     headroom = faults.attempt(partial(parse_share, given.headroom, "--headroom"))
     faults.report()
-    assert params and gpus and framework and recipe and stages and grad_accum  # no faults
-    assert cards is not None and isinstance(headroom, Share)
     question = Question(
-        params=params,
-        gpus=gpus,
-        recipe=recipe,
-        framework=framework,
-        cards=cards,
-        headroom=headroom,
-        grad_accum=grad_accum,
-        stages=stages,
+        params=_known(params),
+        gpus=_known(gpus),
+        recipe=_known(recipe),
+        framework=_known(framework),
+        cards=_known(cards),
+        headroom=_known(headroom),
+        grad_accum=_known(grad_accum),
+        stages=_known(stages),
     )
     return Asked(question=question, presets=presets, node=given.node and presets.node(given.node).name)
 
@@ -119,6 +120,12 @@ def parse_gpus(text: str, where: str = "--gpus") -> int:
             where, f"{printable(text)} is not a number.", "Example: --gpus 64. A GPU's name goes with --gpu."
         )
     return parse_count(text, where, LARGEST_CLUSTER, "--gpus 64")
+
+
+def _known(value: T | None) -> T:
+    """A value whose step reported no fault."""
+    assert value is not None
+    return value
 
 
 def _params(text: str | None) -> int:

@@ -11,9 +11,9 @@ from zeroplan.errors import InputError
 from zeroplan.units import GIB
 
 CONTEXT_BYTES = GIB // 2
-"""A CUDA context: about 0.3 to 0.5 GiB with lazy loading (PyTorch issues 107667 and 109888; 481 MiB on A100, torch 2.1)."""
+"""A CUDA context: 0.3 to 0.5 GiB with lazy loading (PyTorch issues 107667, 109888; 481 MiB on A100, torch 2.1)."""
 DRIVER_RESERVE_BYTES = 3 * GIB // 4
-"""What PyTorch's total lacks of the driver's: 316 to 729 MiB on the cards where both were seen (`nvidia-smi -q`, Reserved)."""
+"""PyTorch's total is below the driver's by 316 to 729 MiB where both were seen (`nvidia-smi -q`, Reserved)."""
 MIB = 2**20
 LARGEST_CLUSTER = 10**9
 STRICT = {"extra": "forbid", "strict": True}

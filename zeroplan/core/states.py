@@ -25,7 +25,7 @@ def _state_term(plan: Plan, state: State) -> Term:
         name=_name(plan, state),
         what=f"{state.name}, {state.type}",
         role=state.role,
-        sharded=sharded,
+        sharded=sharded and plan.gpus > 1,
         bytes=state.bytes * elements.count,
         tier="gpu",
         phases=_phases(plan, state.role),

@@ -170,6 +170,8 @@ def read_toml(path: str) -> dict[str, Any]:
 
 
 def _built(key: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _built("", v) for k, v in value.items()}
     if not isinstance(value, list):
         return value
     part = PARTS.get(key)

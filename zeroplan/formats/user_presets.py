@@ -45,7 +45,9 @@ def validated(kind: str, name: str, data: dict[str, Any], path: str) -> Record:
     """The record of `data`, checked strictly; raises InputError naming every bad key."""
     adapter: TypeAdapter[Record] = TypeAdapter(KINDS[kind])
     try:
-        return adapter.validate_json(json.dumps({"name": name, **data}, default=str))
+        return adapter.validate_json(json.dumps({"name": name, **data}))
+    except TypeError as error:  # json knows no dates, and TOML nothing else that it does not know
+        raise InputError(path, "holds a date or time.", "Put it in quotes.") from error
     except ValidationError as error:
         raise InputError.together(_fault(path, dict(item)) for item in error.errors()) from error
 

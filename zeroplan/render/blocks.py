@@ -48,7 +48,7 @@ class Grid:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     padding: int = 2
-    """Spaces between columns."""
+    """Spaces between columns; one where there is no room for more."""
 
 
 Block = Paragraph | Grid

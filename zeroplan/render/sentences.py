@@ -128,4 +128,4 @@ def _nothing_fits(answer: CardAnswer, where: str, unit: str) -> str:
         return f"Nothing fits on {where}."
     peak = format_size(smallest.estimate.memory.peak_bytes, unit)
     usable = format_size(answer.usable_bytes, unit)
-    return f"Nothing fits on {where}: {stage_label(smallest.stage)} alone takes {peak} of {usable} {unit} usable."
+    return f"Nothing fits on {where}: even {stage_label(smallest.stage)} takes {peak} of {usable} {unit} usable."

@@ -36,23 +36,24 @@ def _print(console: Console, block: Block) -> None:
         return
     # A figure is never cut: a grid that does not fit is printed wider than the screen.
     width = console.width
-    console.width = max(width, _needed(block))
-    console.print(_table(block))
+    padding = block.padding if _needed(block, block.padding) <= width else 1
+    console.width = max(width, _needed(block, padding))
+    console.print(_table(block, padding))
     console.width = width
 
 
-def _needed(grid: Grid) -> int:
+def _needed(grid: Grid, padding: int) -> int:
     """The columns that the grid cannot do without."""
     texts = [[column.header, *(row[place].plain for row in grid.rows)] for place, column in enumerate(grid.columns)]
     widths = [
         max(len(word) for text in cells for word in (text.split() or [""])) if column.wraps else max(map(len, cells))
         for column, cells in zip(grid.columns, texts, strict=True)
     ]
-    return sum(widths) + grid.padding * len(widths)
+    return sum(widths) + padding * len(widths)
 
 
-def _table(grid: Grid) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, grid.padding, 0, 0), header_style="bold")
+def _table(grid: Grid, padding: int) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0), header_style="bold")
     for column in grid.columns:
         table.add_column(
             column.header,

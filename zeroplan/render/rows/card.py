@@ -29,19 +29,19 @@ def card_blocks(question: Question, answer: CardAnswer, advice: Advice, style: S
         _bars_grid(question, answer, style),
         Paragraph(LEGEND if style.unicode else letters(LEGEND), DIM, tight=True),
         stages_grid(question, {stage.stage: stage.estimate for stage in answer.stages}, style, peaks=False),
-        *(ledger_blocks(question, shown, style) if shown.estimate else []),
+        *(ledger_blocks(shown, style) if shown.estimate else []),
         Paragraph(_footer(question, shown), DIM),
     ]
 
 
-def ledger_blocks(question: Question, shown: StageAnswer, style: Style) -> list[Block]:
+def ledger_blocks(shown: StageAnswer, style: Style) -> list[Block]:
     """The memory and traffic ledgers of one stage."""
     found = shown.estimate
     assert found is not None  # the caller checked
-    return [memory_grid(question, found, style), *_traffic_blocks(found, style)]
+    return [memory_grid(found, style), *_traffic_blocks(found, style)]
 
 
-def memory_grid(question: Question, found: Estimate, style: Style) -> Grid:
+def memory_grid(found: Estimate, style: Style) -> Grid:
     """The terms of one stage with the phases they live in and their formulas."""
     stage = found.plan.strategy.stage
     columns = (

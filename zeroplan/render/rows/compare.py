@@ -31,7 +31,7 @@ def _grid(question: Question, rows: list[Comparison], style: Style) -> Grid:
         *(Column(f"Z{stage}", right=True) for stage in stages),
         Column("USD/h", right=True),
     )
-    return Grid(columns, tuple(_row(row, stages, style) for row in rows), padding=1)
+    return Grid(columns, tuple(_row(row, stages, style) for row in rows))
 
 
 def _row(row: Comparison, stages: list[int], style: Style) -> tuple[Cell, ...]:
@@ -71,7 +71,7 @@ def _counted(rows: list[Comparison]) -> str:
 def _footer(style: Style) -> str:
     return (
         f"usable, left: {style.unit} per GPU, left of the budget at the lowest stage. tight: fits only by using the "
-        "headroom. link s: a bound on the step's traffic. Z0 to Z3: the fewest GPUs at which the stage fits. USD/h: all "
-        "nodes, at the cheapest on-demand price known of a node with this GPU; --format json names it. "
+        "headroom. link s: a bound on the step's traffic. Z0 to Z3: the fewest GPUs at which the stage fits. USD/h: "
+        "all nodes, at the cheapest on-demand price known of a node with this GPU; --format json names it. "
         "Sort with --sort."
     )

@@ -7,16 +7,17 @@ from zeroplan.render.rows.style import Style
 from zeroplan.render.sentences import stage_label, stage_name
 from zeroplan.units import format_count, format_share
 
-TITLES = {"max-params": "Largest model that fits", "min-gpus": "Fewest GPUs that fit"}
+TITLES = {"max-params": "Most parameters that fit", "min-gpus": "Fewest GPUs that fit"}
 
 
 def solve_blocks(question: Question, what: str, solutions: list[Solution], style: Style) -> list[Block]:
     """The screen: what was asked, a row a card, a column a stage."""
-    given = (
-        f"{format_count(question.gpus)} GPUs" if what == "max-params" else f"{format_count(question.params)} parameters"
-    )
+    if what == "max-params":
+        given = f"on {format_count(question.gpus)} GPU{'s' if question.gpus > 1 else ''}"
+    else:
+        given = f"for {format_count(question.params)} parameters"
     return [
-        Paragraph(f"{TITLES[what]}, per stage, for {given}.", STRONG),
+        Paragraph(f"{TITLES[what]}, per stage, {given}.", STRONG),
         Paragraph(
             f"Recipe {question.recipe.name}: {question.recipe.bytes_per_parameter} bytes per parameter. Framework "
             f"{question.framework.name}. Headroom {format_share(float(question.headroom))}. Not counted: "
@@ -30,7 +31,7 @@ def solve_blocks(question: Question, what: str, solutions: list[Solution], style
 def _grid(question: Question, what: str, solutions: list[Solution], style: Style) -> Grid:
     stages = sorted({solution.stage for solution in solutions})
     columns = (
-        Column("parameters" if what == "max-params" else "GPUs"),
+        Column("GPU"),
         Column(f"budget {style.unit}", right=True),
         *(Column(stage_label(stage), right=True) for stage in stages),
     )

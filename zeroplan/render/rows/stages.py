@@ -27,7 +27,7 @@ def stages_grid(question: Question, estimates: dict[int, Estimate | None], style
         Column("sent/step", right=True),
     )
     rows = tuple(_row(question, stage, found, widths, peaks, style) for stage, found in estimates.items())
-    return Grid(columns, rows, padding=1 if peaks else 2)
+    return Grid(columns, rows)
 
 
 def _row(
@@ -47,5 +47,5 @@ def _row(
 
 
 def _state(found: Estimate, role: str, width: int, style: Style) -> Cell:
-    sharded = role in found.plan.stage.shards
+    sharded = role in found.plan.stage.shards and found.plan.gpus > 1
     return cell(f"{style.size(found.memory.bytes_of(role)):>{width}} {'SHARD' if sharded else 'FULL'}")

@@ -1,0 +1,43 @@
+"""What tests share: the presets, questions about them, and the command run as a user runs it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.command import Ran, run
+from zeroplan.core.question import Card, Question
+from zeroplan.formats.presets import Presets
+from zeroplan.units import Share
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite-goldens", action="store_true", help="write the golden files anew; review the diff")
+
+
+@pytest.fixture(scope="session")
+def presets() -> Presets:
+    return Presets()
+
+
+@pytest.fixture(scope="session")
+def zeroplan() -> Callable[..., Ran]:
+    return run
+
+
+AskQuestion = Callable[..., Question]
+
+
+@pytest.fixture(scope="session")
+def question(presets: Presets) -> AskQuestion:
+    """A question with defaults: 7.5e9 parameters on 64 GPUs under the paper's algorithm."""
+
+    def ask(**changes: Any) -> Question:
+        framework = presets.framework(changes.pop("framework", "zero"))
+        recipe = presets.recipe(changes.pop("recipe", None) or framework.default_recipe)
+        gpus = changes.pop("cards", ())
+        cards = tuple(gpu if isinstance(gpu, Card) else presets.card(presets.gpu(gpu)) for gpu in gpus)
+        defaults = {"params": 7_500_000_000, "gpus": 64, "headroom": Share(1, 10)}
+        return Question(recipe=recipe, framework=framework, cards=cards, **{**defaults, **changes})
+
+    return ask

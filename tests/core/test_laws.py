@@ -1,0 +1,149 @@
+"""The laws of the design over grids of plans, and formula honesty."""
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import AskQuestion
+from zeroplan.core.estimate import estimate
+from zeroplan.core.framework import PHASES
+from zeroplan.core.ledger import Term, Transfer
+from zeroplan.core.question import Question
+from zeroplan.core.sharding import shard
+
+FRAMEWORKS = ("zero", "deepspeed", "fsdp2", "fsdp1", "megatron")
+PARAMS = (1, 6, 1_000_003, 350_000_000, 7_500_000_000, 10**15)
+GPUS = (1, 2, 7, 64, 1000, 10**6)
+GRID = list(itertools.product(PARAMS, GPUS))
+
+
+def resident(question: Question) -> dict[int, int]:
+    return {
+        stage: estimate(question.plan(None, stage)).memory.resident_bytes
+        for stage in question.stages
+        if question.offers(stage)
+    }
+
+
+def peaks(question: Question) -> dict[int, int]:
+    return {
+        stage: estimate(question.plan(None, stage)).memory.peak_bytes
+        for stage in question.stages
+        if question.offers(stage)
+    }
+
+
+@pytest.mark.parametrize(("params", "gpus"), GRID)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_higher_stage_holds_no_more_states(question: AskQuestion, framework: str, params: int, gpus: int) -> None:
+    held = list(resident(question(framework=framework, params=params, gpus=gpus)).values())
+    assert held == sorted(held, reverse=True)
+
+
+@pytest.mark.parametrize("params", PARAMS)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_all_stages_are_equal_on_one_gpu(question: AskQuestion, framework: str, params: int) -> None:
+    held = set(resident(question(framework=framework, params=params, gpus=1)).values())
+    assert len(held) == 1
+
+
+@pytest.mark.parametrize("params", PARAMS)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("grad_accum", [1, 4])
+def test_more_gpus_never_need_more_memory_each(
+    question: AskQuestion, framework: str, params: int, grad_accum: int
+) -> None:
+    by_gpus = [peaks(question(framework=framework, params=params, gpus=n, grad_accum=grad_accum)) for n in GPUS]
+    for fewer, more in itertools.pairwise(by_gpus):
+        assert all(more[stage] <= fewer[stage] for stage in fewer)
+
+
+@given(params=st.integers(1, 10**18), gpus=st.integers(1, 10**9))
+def test_shards_cover_the_whole(params: int, gpus: int) -> None:
+    part = shard(params, gpus).count
+    assert part * gpus >= params > (part - 1) * gpus
+
+
+@pytest.mark.parametrize(("params", "gpus"), GRID)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_peak_is_at_least_the_states_alive_with_it(
+    question: AskQuestion, framework: str, params: int, gpus: int
+) -> None:
+    asked = question(framework=framework, params=params, gpus=gpus)
+    for stage in asked.stages:
+        if asked.offers(stage):
+            memory = estimate(asked.plan(None, stage)).memory
+            assert memory.peak_bytes == max(memory.alive_bytes(phase) for phase in PHASES)
+            assert memory.peak_phases
+
+
+@pytest.mark.parametrize("grad_accum", [1, 8])
+@pytest.mark.parametrize(("params", "gpus"), GRID)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_formulas_are_honest(question: AskQuestion, framework: str, params: int, gpus: int, grad_accum: int) -> None:
+    """Every term's and transfer's formula, worked out on its inputs, is its bytes."""
+    asked = question(framework=framework, params=params, gpus=gpus, grad_accum=grad_accum)
+    for stage in filter(asked.offers, asked.stages):
+        found = estimate(asked.plan(None, stage))
+        for term in found.memory.terms:
+            assert worked(term) == term.bytes, term.name
+        for transfer in found.traffic.transfers:
+            assert worked(transfer) == transfer.wire_bytes, transfer.collective
+
+
+def worked(part: Term | Transfer) -> int:
+    """The formula on exact fractions; it names nothing but its inputs."""
+    names: dict[str, Any] = {"ceil": math.ceil, "min": min, "max": max, "__builtins__": {}}
+    value = eval(part.formula, names, {name: Fraction(value) for name, value in part.inputs.items()})
+    assert value == int(value)
+    return int(value)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_nothing_moves_on_one_gpu(question: AskQuestion, framework: str) -> None:
+    asked = question(framework=framework, gpus=1)
+    for stage in filter(asked.offers, asked.stages):
+        found = estimate(asked.plan(None, stage))
+        assert found.traffic.wire_bytes == 0
+        assert found.psi == 0
+        assert found.ratio_to_data_parallel is None
+
+
+def test_one_parameter_on_seven_gpus(question: AskQuestion) -> None:
+    asked = question(params=1, gpus=7)
+    assert resident(asked) == {0: 16, 1: 16, 2: 16, 3: 16}
+    assert estimate(asked.plan(None, 0)).traffic.wire_bytes == 2 * 6 * 1 * 2
+
+
+def test_1e15_parameters_on_1e6_gpus_stay_exact(question: AskQuestion) -> None:
+    asked = question(params=10**15 + 1, gpus=10**6)
+    assert resident(asked)[3] == 16 * (10**9 + 1)
+    assert resident(asked)[0] == 16 * (10**15 + 1)
+
+
+@pytest.mark.parametrize(
+    ("framework", "grad_accum", "psi"),
+    [
+        ("zero", 1, [2, 2, 2, 3]),
+        ("zero", 8, [2, 2, 9, 24]),
+        ("deepspeed", 1, [2, 3, 3, 3 - 0.5 / 7.5]),
+        ("deepspeed", 8, [2, 3, 17, 8 * (3 - 0.5 / 7.5)]),
+        ("fsdp2", 1, [2, 2, 3]),
+        ("megatron", 8, [2, 2]),
+    ],
+)
+def test_traffic_in_psi(question: AskQuestion, framework: str, grad_accum: int, psi: list[float]) -> None:
+    asked = question(framework=framework, grad_accum=grad_accum)
+    found = [estimate(asked.plan(None, stage)) for stage in asked.stages if asked.offers(stage)]
+    assert [one.psi for one in found] == pytest.approx(psi)
+
+
+def test_the_ratio_is_of_bytes_on_the_wire(question: AskQuestion) -> None:
+    """Megatron reduces fp32 gradients and gathers bf16 weights: 6 bytes against the 8 of its own all-reduce."""
+    assert estimate(question(framework="megatron").plan(None, 1)).ratio_to_data_parallel == 0.75
+    assert estimate(question().plan(None, 3)).ratio_to_data_parallel == 1.5

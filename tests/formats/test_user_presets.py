@@ -1,0 +1,160 @@
+"""A user's own presets: they win by name, and what is wrong with them is said with file and key."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.command import run
+from zeroplan.errors import InputError
+from zeroplan.formats.presets import Presets
+
+GPU = """
+title = "Our own card"
+torch_total_gib = 39.5
+link_gb_per_s = 200
+[sources]
+memory = "our lab, 2026"
+"""
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(place: str, text: str) -> Path:
+        path = tmp_path / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        return tmp_path
+
+    return write
+
+
+def test_a_new_card_is_found_beside_the_bundled_ones(write: Write) -> None:
+    presets = Presets(str(write("gpu/our-card.toml", GPU)))
+    assert presets.gpu("our-card").title == "Our own card"
+    assert presets.gpu("h100").name == "h100-sxm5-80gb"
+    assert "our-card" in presets.names("gpu")
+
+
+def test_a_preset_of_the_same_name_wins(write: Write) -> None:
+    folder = str(write("gpu/h100-sxm5-80gb.toml", GPU))
+    assert Presets(folder).gpu("h100-sxm5-80gb").title == "Our own card"
+
+
+def test_a_users_alias_wins_over_a_bundled_one(write: Write) -> None:
+    folder = str(write("gpu/our-card.toml", f'aliases = ["h100"]\n{GPU}'))
+    assert Presets(folder).gpu("h100").name == "our-card"
+
+
+def test_the_command_plans_with_it(write: Write) -> None:
+    ran = run(
+        "fit", "--params", "1e9", "--gpus", "8", "--gpu", "our-card", "--presets", str(write("gpu/our-card.toml", GPU))
+    )
+    assert ran.status == 0
+    assert "Our own card" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("title = 'x'", "has neither torch_total_gib nor memory_mib"),
+        ("title = 'x'\ntorch_total_gib = '80'", "torch_total_gib: Input should be a valid number"),
+        ("title = 'x'\nmemory_mib = 80000\nmemroy = 3", "memroy: Unexpected keyword argument"),
+        ("title = 'x'\nmemory_mib = -5", "memory_mib: -5 is outside"),
+        ("title = 'x'\nmemory_mib = nan", "memory_mib: Input should be a valid integer"),
+        ("title = ''\nmemory_mib = 80000", "title: is empty"),
+        ("memory_mib = 80000", "title: Field required"),
+        ("name = 'y'\ntitle = 'x'\nmemory_mib = 80000", "a preset is named by its file"),
+        ("title = 'x'\nmemory_mib = 80000\nbusbw_gb_per_s = {all-reduce = {eight = 3.0}}", "'eight' is not a number"),
+        ("title = 'x'\nmemory_mib = 100", "has less memory than a CUDA context takes"),
+        ("title = 1979-05-27\nmemory_mib = 80000", "holds a date or time"),
+        ("title = ", "is not TOML"),
+        ("a = " + "[" * 5000, "nested too deeply|is not TOML"),
+        ("x = 1\n" * 100_000, "is larger than 256 KiB"),
+    ],
+)
+def test_a_bad_card_is_refused_with_its_file_and_key(write: Write, text: str, complaint: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Presets(str(write("gpu/our-card.toml", text)))
+    said = "\n".join(map(str, caught.value.faults))
+    assert "our-card.toml" in said
+    assert re.search(complaint, said), said
+
+
+def test_all_faults_are_reported_together(write: Write) -> None:
+    write("gpu/one.toml", "title = 'x'\nmemroy = 3")
+    folder = write("recipe/two.toml", "title = 'x'\ncompute_bytes = 2\nstates = []\nsource = 's'")
+    with pytest.raises(InputError) as caught:
+        Presets(str(folder))
+    places = " ".join(fault.where for fault in caught.value.faults)
+    assert "one.toml" in places
+    assert "two.toml" in places
+
+
+@pytest.mark.parametrize("name", ["Our Card.toml", "ünïcode.toml", "-x.toml"])
+def test_a_bad_file_name_is_refused(write: Write, name: str) -> None:
+    with pytest.raises(InputError, match="file name is not a preset's name"):
+        Presets(str(write(f"gpu/{name}", GPU)))
+
+
+def test_not_utf_8_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "gpu").mkdir()
+    (tmp_path / "gpu" / "x.toml").write_bytes(b"title = '\xff\xfe'")
+    with pytest.raises(InputError, match="is not UTF-8"):
+        Presets(str(tmp_path))
+
+
+def test_a_missing_folder_and_a_flat_one_are_told_the_layout(tmp_path: Path, write: Write) -> None:
+    with pytest.raises(InputError, match="is not a folder. It should hold folders such as gpu/"):
+        Presets(str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match="holds no presets. It should hold folders such as gpu/"):
+        Presets(str(write("our-card.toml", GPU)))
+
+
+def test_a_framework_of_ones_own(write: Write, presets: Presets) -> None:
+    """A file copied from the bundled one, with a smaller bucket."""
+    from zeroplan.formats.presets import bundled_folder
+
+    text = Path(bundled_folder(), "framework", "deepspeed.toml").read_text("utf-8")
+    folder = write(
+        "framework/deepspeed.toml", text.replace("reduce_bucket_size = 500_000_000", "reduce_bucket_size = 1_000")
+    )
+    assert Presets(str(folder)).framework("deepspeed").limits["reduce_bucket_size"] == 1000
+    assert presets.framework("deepspeed").limits["reduce_bucket_size"] == 500_000_000
+
+
+VALUES = st.recursive(
+    st.one_of(
+        st.integers(-10, 10**12).map(str),
+        st.floats(allow_nan=True).map(lambda f: str(f).replace("inf", "inf")),
+        st.text(st.characters(codec="ascii", exclude_characters="'\n\r"), max_size=8).map(lambda t: f"'{t}'"),
+        st.just("true"),
+    ),
+    lambda inner: st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]"),
+    max_leaves=4,
+)
+KEYS = st.sampled_from(
+    ["title", "aliases", "memory_mib", "torch_total_gib", "link", "featured", "node", "sources", "busbw_gb_per_s",
+     "states", "compute_bytes", "source", "stages", "sends", "holds", "limits", "families", "text", "gpu"]
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    kind=st.sampled_from(["gpu", "node", "recipe", "framework", "word"]),
+    table=st.dictionaries(KEYS, VALUES, max_size=6),
+)
+def test_no_file_reaches_another_error(tmp_path: Path, kind: str, table: dict[str, str]) -> None:
+    path = tmp_path / kind / "any.toml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(f"{key} = {value}" for key, value in table.items()), "utf-8")
+    try:
+        Presets(str(tmp_path))
+    except InputError as error:
+        assert error.faults
+    finally:
+        path.unlink()

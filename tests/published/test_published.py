@@ -1,0 +1,105 @@
+"""Tables of papers, measurements and bug reports: each TOML file names its source."""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zeroplan.core.question import Question
+from zeroplan.core.solve import max_params
+from zeroplan.core.verdict import StageAnswer, fit_card
+from zeroplan.formats.presets import Presets
+from zeroplan.units import GB, GIB, Share
+
+FOLDER = Path(__file__).parent
+FIGURES = {"within_gb", "within_gib", "within_share", "id", "request", "phase"}
+
+
+def cells() -> list[Any]:
+    return list(_cells())
+
+
+def _cells() -> Iterator[Any]:
+    for path in sorted(FOLDER.glob("*.toml")):
+        table = tomllib.loads(path.read_text("utf-8"))
+        assert table["source"], path
+        for cell in table["cells"]:
+            yield pytest.param(cell, id=f"{path.stem}: {cell['id']}")
+
+
+@pytest.mark.parametrize("cell", cells())
+def test_published_figure(cell: dict[str, Any], presets: Presets) -> None:
+    answer = answered(cell["request"], presets)
+    assert answer.estimate is not None
+    memory, params = answer.estimate.memory, cell["request"]["params"]
+    held = memory.alive_bytes(cell["phase"]) if "phase" in cell else memory.peak_bytes
+    ours: dict[str, Any] = {
+        "resident_gb": memory.resident_bytes / GB,
+        "resident_gib": memory.resident_bytes / GIB,
+        "peak_gb": memory.peak_bytes / GB,
+        "peak_gib": memory.peak_bytes / GIB,
+        "wire_gb": answer.estimate.traffic.wire_bytes / GB,
+        "bytes_per_parameter": held / params,
+        "resident_bytes_per_parameter": memory.resident_bytes / params,
+        "traffic_psi": answer.estimate.psi,
+        "verdict": answer.verdict,
+    }
+    figures = cell.keys() - FIGURES
+    assert figures <= ours.keys()
+    assert figures
+    for figure in figures:
+        expected = cell[figure]
+        if isinstance(expected, str):
+            assert ours[figure] == expected
+        else:
+            within = cell.get("within_gb", cell.get("within_gib", cell.get("within_share", 0) * expected))
+            assert abs(ours[figure] - expected) <= within, (figure, ours[figure], expected)
+
+
+def test_table_1_has_54_cells() -> None:
+    assert len(tomllib.loads((FOLDER / "zero-table-1.toml").read_text("utf-8"))["cells"]) == 54
+
+
+@pytest.mark.parametrize("mp", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize(("stage", "first_row"), [(0, 2.0), (1, 7.6), (2, 14.4), (3, 128.0)])
+def test_zero_table_2_theory(presets: Presets, mp: int, stage: int, first_row: float) -> None:
+    """Largest model at DP = 64 in 32 GB; every row is the rounded first row times MP (0.5T and 1T for stage 3)."""
+    from zeroplan.core.hardware import Gpu
+    from zeroplan.core.question import Card
+
+    card = Card(gpu=Gpu(name="custom", title="32 GB", usable_bytes_stated=32 * GB))
+    zero = presets.framework("zero")
+    question = Question(
+        params=1,
+        gpus=64,
+        recipe=presets.recipe("zero-adam"),
+        framework=zero,
+        cards=(card,),
+        headroom=Share(0, 1),
+    )
+    per_replica = max_params(question, card, stage)
+    assert per_replica is not None
+    printed = {(3, 4): 500, (3, 8): 1000, (3, 16): 2000}.get((stage, mp), first_row * mp)
+    assert per_replica * mp / 1e9 == pytest.approx(printed, rel=0.03)
+    assert round(per_replica / 1e9, 1) == first_row
+
+
+def answered(request: dict[str, Any], presets: Presets) -> StageAnswer:
+    """The answer to a published request; `limits` replaces those of the framework."""
+    framework = presets.framework(request.get("framework", "zero"))
+    framework = replace(framework, limits={**framework.limits, **request.get("limits", {})})
+    card = presets.card(presets.gpu(request.get("gpu", "a100-80gb")))
+    question = Question(
+        params=request["params"],
+        gpus=request["gpus"],
+        recipe=presets.recipe(request.get("recipe", framework.default_recipe)),
+        framework=framework,
+        cards=(card,),
+        headroom=Share(1, 10),
+        grad_accum=request.get("grad_accum", 1),
+        stages=(request["stage"],),
+    )
+    return fit_card(question, card).stages[0]
