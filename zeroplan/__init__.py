@@ -3,8 +3,6 @@
 The public names are resolved when first used, so that importing the package costs nothing.
 """
 
-from importlib import import_module
-
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -27,6 +25,8 @@ __all__ = ["__version__", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'zeroplan' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(f"zeroplan.{_HOMES[name]}"), name)
 
 

@@ -1,10 +1,16 @@
 """The entry point of the command and of `python -m zeroplan`."""
 
+import gc
 import sys
 
 
 def main() -> int:
-    """Run the command line; `--version` alone imports nothing else."""
+    """Run the command line; `--version` alone imports nothing else.
+
+    A run is over before garbage would matter: not looking for it, neither on the way nor at the
+    end, saves a tenth of the time.
+    """
+    gc.disable()
     if sys.argv[1:] == ["--version"]:
         from zeroplan import __version__
 
@@ -12,7 +18,9 @@ def main() -> int:
         return 0
     from zeroplan.cli import run
 
-    return run(sys.argv[1:])
+    status = run(sys.argv[1:])
+    gc.freeze()
+    return status
 
 
 if __name__ == "__main__":

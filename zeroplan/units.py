@@ -3,7 +3,6 @@
 Parsing is exact: a decimal is a whole numerator over a power of ten, never a float.
 """
 
-import re
 from dataclasses import dataclass
 
 from zeroplan.errors import InputError, printable
@@ -19,45 +18,52 @@ UNITS = {"GB": GB, "GiB": GIB}
 
 _LONGEST = 64  # characters of one number; more is a mistake, not a number
 _LARGEST_EXPONENT = 60
-_NUMBER = re.compile(
-    r"\s*(?P<sign>[+-]?)(?P<whole>[0-9]{1,3}(?:,[0-9]{3})+|[0-9_]*)(?:\.(?P<part>[0-9]*))?"
-    r"(?:[eE](?P<exponent>[+-]?[0-9]+))?\s*(?P<unit>[A-Za-z%]*)\s*"
-)
+_UNIT_CHARACTERS = "abcdefghijklmnopqrstuvwxyz%"
+_DIGITS = frozenset("0123456789")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Decimal:
-    """An exact decimal number `numerator / denominator` with the unit that followed it."""
+def parse_decimal(text: str, where: str, example: str) -> tuple[int, int, str]:
+    """The exact value of `text` as numerator and denominator, not negative, and its unit in lower case.
 
-    numerator: int
-    denominator: int
-    unit: str
-
-
-def parse_decimal(text: str, where: str, example: str) -> Decimal:
-    """The exact value of `text`, not negative, with its unit in lower case.
-
-    Raises InputError for what is not a number, and for exponents beyond any use.
+    Raises InputError for what is not a number, and for exponents beyond any use. No regular
+    expression: compiling one takes longer than everything else in this module.
     """
-    match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
-    digits = ((match["whole"] or "") + (match["part"] or "")).replace("_", "").replace(",", "") if match else ""
-    if not match or not digits:
+    plain = text.strip().lower() if len(text) <= _LONGEST else ""
+    number = plain.rstrip(_UNIT_CHARACTERS)
+    unit = plain[len(number) :]
+    mantissa, e, exponent = number.rstrip().partition("e")
+    whole, _, part = mantissa.lstrip("+-").partition(".")
+    signs = len(mantissa) - len(mantissa.lstrip("+-"))
+    digits = _ungrouped(whole) + part
+    power = exponent.lstrip("+-")
+    if signs > 1 or len(exponent) - len(power) > 1 or not _are_digits(digits) or (e and not _are_digits(power)):
         raise InputError(where, f"{printable(text)} is not a number.", f"Example: {example}.")
-    if match["sign"] == "-":
+    if mantissa.startswith("-"):
         raise InputError(where, f"{printable(text)} is negative.", f"Example: {example}.")
-    exponent = match["exponent"] or "0"
-    if len(exponent) > 4 or abs(int(exponent)) > _LARGEST_EXPONENT:
+    if len(power) > 4 or int(power or "0") > _LARGEST_EXPONENT:
         raise InputError(where, f"{printable(text)} is far outside any possible value.", f"Example: {example}.")
-    power = int(exponent) - len(match["part"] or "")
-    return Decimal(int(digits) * 10 ** max(power, 0), 10 ** max(-power, 0), match["unit"].lower())
+    shift = int(exponent or "0") - len(part)
+    return int(digits) * 10 ** max(shift, 0), 10 ** max(-shift, 0), unit
+
+
+def _are_digits(text: str) -> bool:
+    return bool(text) and _DIGITS.issuperset(text)
+
+
+def _ungrouped(whole: str) -> str:
+    """Digits without their grouping: 7_500 and 7,500 are 7500; 7,5 stays as it is, and so no number."""
+    head, *groups = whole.split(",")
+    if groups and (not 1 <= len(head) <= 3 or any(len(group) != 3 for group in groups)):
+        return whole
+    return "".join((head, *groups)).replace("_", "")
 
 
 def parse_count(text: str, where: str, high: int, example: str) -> int:
     """A whole number from 1 to `high`; accepts 7.5e9, 7.5B, 7_500_000_000 and 7,500,000,000."""
-    number = parse_decimal(text, where, example)
-    if number.unit not in COUNTS:
+    numerator, denominator, unit = parse_decimal(text, where, example)
+    if unit not in COUNTS:
         raise InputError(where, f"{printable(text)} is not a count.", f"Example: {example}.")
-    value, rest = divmod(number.numerator * COUNTS[number.unit], number.denominator)
+    value, rest = divmod(numerator * COUNTS[unit], denominator)
     if not 1 <= value <= high or (value == high and rest):
         raise InputError(where, f"{printable(text)} is outside 1 to {format_count(high)}.", f"Example: {example}.")
     if rest:
@@ -67,11 +73,11 @@ def parse_count(text: str, where: str, high: int, example: str) -> int:
 
 def parse_size(text: str, where: str) -> int:
     """Bytes of a size with a unit, such as 48GB, 44.35GiB or 81559MiB; rounds down to whole bytes."""
-    number = parse_decimal(text, where, "48GB or 44.35GiB")
-    if number.unit not in SIZES:
-        problem = "has no unit" if not number.unit else "has no unit of size that zeroplan knows"
+    numerator, denominator, unit = parse_decimal(text, where, "48GB or 44.35GiB")
+    if unit not in SIZES:
+        problem = "has no unit" if not unit else "has no unit of size that zeroplan knows"
         raise InputError(where, f"{printable(text)} {problem}.", "Say which: 48GB (1e9 bytes) or 44.35GiB (2^30).")
-    size = number.numerator * SIZES[number.unit] // number.denominator
+    size = numerator * SIZES[unit] // denominator
     if not 1 <= size <= 10**18:
         raise InputError(where, f"{printable(text)} is outside 1 byte to 1e18 bytes.", "Example: 48GB.")
     return size
@@ -94,12 +100,12 @@ class Share:
 
 def parse_share(text: str, where: str) -> Share:
     """A share from 0% to under 100%: `10%`, `0.1` or `0`."""
-    number = parse_decimal(text, where, "10% or 0.1")
-    if number.unit not in ("", "%"):
+    numerator, denominator, unit = parse_decimal(text, where, "10% or 0.1")
+    if unit not in ("", "%"):
         raise InputError(where, f"{printable(text)} is not a share.", "Example: 10% or 0.1.")
-    share = Share(number.numerator, number.denominator * (100 if number.unit else 1))
+    share = Share(numerator, denominator * (100 if unit else 1))
     if share.numerator >= share.denominator:
-        hint = "Example: 10% or 0.1." if number.unit else f"A percentage needs its sign: {text.strip()[:8]}% or 0.1."
+        hint = "Example: 10% or 0.1." if unit else f"A percentage needs its sign: {text.strip()[:8]}% or 0.1."
         raise InputError(where, f"{printable(text)} is outside 0% to under 100%.", hint)
     return share
 

@@ -80,7 +80,7 @@ def test_every_gpu_names_the_sources_of_its_figures(presets: Presets) -> None:
             assert gpu.sources["busbw"]
 
 
-def test_every_source_is_public(presets: Presets) -> None:
+def test_every_source_is_public() -> None:
     """No path of somebody's machine, no vague hearsay."""
     for path in FILES:
         text = path.read_text("utf-8")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from zeroplan.core.framework import STAGES, Framework
 from zeroplan.core.hardware import LARGEST_CLUSTER, Gpu, Node
@@ -21,8 +21,7 @@ SHIPPED = "deepspeed"
 """The framework whose shipped behaviour is compared with the paper's algorithm."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class Given(TypedDict):
     """The shared options as typed."""
 
     params: str | None
@@ -69,19 +68,19 @@ def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | Non
     `otherwise` gives the GPUs when none is named; `assumed` stands in for required options that
     the command does not take, because they are what it varies or solves for.
     """
-    presets = Presets(given.presets)
+    presets = Presets(given["presets"])
     faults = Faults()
     assumed = assumed or {}
-    params = assumed.get("params") or faults.attempt(partial(_params, given.params))
-    gpus = assumed.get("gpus") or faults.attempt(partial(_gpus, given.gpus))
-    framework = faults.attempt(partial(presets.framework, given.framework))
+    params = assumed.get("params") or faults.attempt(partial(_params, given["params"]))
+    gpus = assumed.get("gpus") or faults.attempt(partial(_gpus, given["gpus"]))
+    framework = faults.attempt(partial(presets.framework, given["framework"]))
     recipe = faults.attempt(partial(_recipe, presets, given, framework))
     cards = faults.attempt(partial(_cards, presets, given, otherwise))
-    stages = faults.attempt(partial(_stages, given.stage))
+    stages = faults.attempt(partial(_stages, given["stage"]))
     grad_accum = faults.attempt(
-        partial(parse_count, given.grad_accum, "--grad-accum", MOST_MICRO_BATCHES, "--grad-accum 8")
+        partial(parse_count, given["grad_accum"], "--grad-accum", MOST_MICRO_BATCHES, "--grad-accum 8")
     )
-    headroom = faults.attempt(partial(parse_share, given.headroom, "--headroom"))
+    headroom = faults.attempt(partial(parse_share, given["headroom"], "--headroom"))
     faults.report()
     question = Question(
         params=_known(params),
@@ -93,7 +92,7 @@ def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | Non
         grad_accum=_known(grad_accum),
         stages=_known(stages),
     )
-    return Asked(question=question, presets=presets, node=given.node and presets.node(given.node).name)
+    return Asked(question=question, presets=presets, node=given["node"] and presets.node(given["node"]).name)
 
 
 def shipped_question(asked: Asked) -> Question | None:
@@ -141,12 +140,12 @@ def _gpus(text: str | None) -> int:
 
 
 def _recipe(presets: Presets, given: Given, framework: Framework | None) -> Recipe | None:
-    if given.recipe is not None and given.optimizer_bytes is not None:
+    if given["recipe"] is not None and given["optimizer_bytes"] is not None:
         raise InputError("--optimizer-bytes", "a recipe says this already.", "Give --recipe or --optimizer-bytes.")
-    if given.optimizer_bytes is not None:
-        return presets.recipe(f"adam-m{given.optimizer_bytes}")
-    if given.recipe is not None:
-        return presets.recipe(given.recipe)
+    if given["optimizer_bytes"] is not None:
+        return presets.recipe("adam-m" + given["optimizer_bytes"])
+    if given["recipe"] is not None:
+        return presets.recipe(given["recipe"])
     return presets.recipe(framework.default_recipe) if framework else None
 
 
@@ -158,13 +157,13 @@ def _stages(texts: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _cards(presets: Presets, given: Given, otherwise: Cards) -> tuple[Card, ...]:
-    if given.gpu and given.memory is not None:
+    if given["gpu"] and given["memory"] is not None:
         raise InputError("--memory", "a GPU has its own memory.", "Give --gpu or --memory, not both.")
-    node = presets.node(given.node) if given.node is not None else None
-    if given.memory is not None:
-        return (Card(gpu=_own_card(parse_size(given.memory, "--memory")), node=node),)
+    node = presets.node(given["node"]) if given["node"] is not None else None
+    if given["memory"] is not None:
+        return (Card(gpu=_own_card(parse_size(given["memory"], "--memory")), node=node),)
     faults = Faults()
-    named = [faults.attempt(partial(_named_card, presets, name, node)) for name in given.gpu]
+    named = [faults.attempt(partial(_named_card, presets, name, node)) for name in given["gpu"]]
     faults.report()
     if named:
         return tuple({card.gpu.name: card for card in named if card}.values())

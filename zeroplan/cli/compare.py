@@ -1,6 +1,6 @@
 """`zeroplan compare`: every card side by side."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import click
 
@@ -25,14 +25,13 @@ from zeroplan.formats.presets import Presets
     metavar="KEY",
     help=f"Order of the cards: {', '.join(SORTS)}.",
 )
-def command(sort: str, **options: Any) -> int:
+def command(sort: str, **given: Unpack[Given]) -> int:
     """Every card, or those named, side by side: stage, fewest GPUs, time, memory left, price.
 
     \b
     Example: zeroplan compare --params 70e9 --gpus 512 --sort price
     Exit status: 0 some card has an answer, 1 none has, 2 a bad question.
     """
-    given = Given(**options)
     asked = ask(given, otherwise=_every_gpu)
     nodes = [node for node in asked.presets.all("node") if isinstance(node, Node)]
     rows = compare(asked.question, nodes, sort)
@@ -42,7 +41,7 @@ def command(sort: str, **options: Any) -> int:
 
         return compare_blocks(asked.question, rows, style)
 
-    show(given.format, given.unit, table, lambda: _json(asked, rows), lambda: _json(asked, rows)["results"])
+    show(given["format"], given["unit"], table, lambda: _json(asked, rows), lambda: _json(asked, rows)["results"])
     return ANSWERED if any(row.answer.recommended for row in rows) else NOTHING_FITS
 
 

@@ -1,8 +1,10 @@
 """`zeroplan explain`: each number with its formula, inputs and source; or a word of the trade."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -17,8 +19,10 @@ from zeroplan.core.verdict import CardAnswer, fit
 from zeroplan.core.word import Word
 from zeroplan.errors import InputError, printable, unknown_name
 from zeroplan.formats.presets import Presets
-from zeroplan.render.blocks import Block
-from zeroplan.render.rows.style import Style
+
+if TYPE_CHECKING:  # a JSON answer needs no screen
+    from zeroplan.render.blocks import Block
+    from zeroplan.render.rows.style import Style
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -38,7 +42,7 @@ class Explained:
 @click.command("explain", cls=GroupedCommand, short_help="Formulas, sources, words of the trade.")
 @click.argument("term", required=False)
 @shared("optimizer_bytes")
-def command(term: str | None, **options: Any) -> int:
+def command(term: str | None, **given: Unpack[Given]) -> int:
     """Each number of a plan with its formula, inputs and source; or a word of the trade.
 
     \b
@@ -46,8 +50,7 @@ def command(term: str | None, **options: Any) -> int:
     Example: zeroplan explain --params 7.5e9 --gpus 64 --stage 2 momentum
     Example: zeroplan explain all-reduce
     """
-    given = Given(**options)
-    if given.params is None and given.gpus is None:
+    if given["params"] is None and given["gpus"] is None:
         _explain_words(given, term)
     else:
         _explain_plan(given, term)
@@ -55,7 +58,7 @@ def command(term: str | None, **options: Any) -> int:
 
 
 def _explain_words(given: Given, term: str | None) -> None:
-    presets = Presets(given.presets)
+    presets = Presets(given["presets"])
     words = [_word(presets, term)] if term is not None else _all_words(presets)
 
     def table(_style: Style) -> list[Block]:
@@ -69,14 +72,14 @@ def _explain_words(given: Given, term: str | None) -> None:
         empty: dict[str, Any] = {"request": None, "term": term, "stage": None, "claims": []}
         return {**header("explain"), **empty, "words": [word_json(word) for word in words]}
 
-    show(given.format, given.unit, table, data, lambda: data()["words"])
+    show(given["format"], given["unit"], table, data, lambda: data()["words"])
 
 
 def _explain_plan(given: Given, term: str | None) -> None:
-    if len(given.stage) != 1:
+    if len(given["stage"]) != 1:
         raise (
             missing("--stage", "--stage 2, one stage")
-            if not given.stage
+            if not given["stage"]
             else InputError("--stage", "explain takes one stage.", "Example: --stage 2.")
         )
     explained = _explained(ask(given, otherwise=no_cards), term)
@@ -87,7 +90,7 @@ def _explain_plan(given: Given, term: str | None) -> None:
     def data() -> dict[str, Any]:
         return _json(explained)
 
-    show(given.format, given.unit, table, data, lambda: _records(data()))
+    show(given["format"], given["unit"], table, data, lambda: _records(data()))
 
 
 def _explained(asked: Asked, term: str | None) -> Explained:

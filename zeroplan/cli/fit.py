@@ -1,7 +1,9 @@
 """`zeroplan fit`: does it fit, and which is the lowest stage that does?"""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -11,27 +13,29 @@ from zeroplan.cli.options import GroupedCommand, shared
 from zeroplan.cli.output import show
 from zeroplan.core.advice import Advice, advise
 from zeroplan.core.verdict import CardAnswer, fit
-from zeroplan.render.blocks import Block
-from zeroplan.render.rows.style import Style
+
+if TYPE_CHECKING:  # a JSON answer needs no screen
+    from zeroplan.render.blocks import Block
+    from zeroplan.render.rows.style import Style
 
 
 @click.command("fit", cls=GroupedCommand, short_help="Every stage on common or named GPUs.")
 @shared()
-def command(**options: Any) -> int:
+def command(**given: Unpack[Given]) -> int:
     """What each GPU holds and sends at every ZeRO stage, and the lowest stage that fits.
 
     \b
     Example: zeroplan fit --params 7.5e9 --gpus 64 --gpu a100-80gb
     Exit status: 0 some stage fits, 1 nothing fits, 2 a bad question.
     """
-    given = Given(**options)
     asked = ask(given)
     answers = fit(asked.question)
     shipped = shipped_question(asked)
-    advices = [advise(asked.question, answer, shipped) for answer in answers]
+    others = fit(shipped) if shipped else (None,) * len(answers)
+    advices = [advise(asked.question, *pair) for pair in zip(answers, others, strict=True)]
     show(
-        given.format,
-        given.unit,
+        given["format"],
+        given["unit"],
         lambda style: _blocks(asked, answers, advices, style),
         lambda: _json(asked, answers, advices),
         lambda: _records(_json(asked, answers, advices)),

@@ -1,12 +1,15 @@
 """One answer in the format asked for; nothing is written before all of it is known."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from zeroplan.render.blocks import Block
-from zeroplan.render.rows.style import Style
+if TYPE_CHECKING:  # a JSON answer needs no screen
+    from zeroplan.render.blocks import Block
+    from zeroplan.render.rows.style import Style
 
 
 def show(
@@ -18,6 +21,7 @@ def show(
 ) -> None:
     """Print the answer as a table, JSON, CSV or Markdown."""
     if form == "table":
+        from zeroplan.render.rows.style import Style
         from zeroplan.render.table import print_blocks, terminal
 
         width, unicode = terminal()
@@ -35,6 +39,7 @@ def _text(
 ) -> str:
     if form == "markdown":
         from zeroplan.render.markdown import markdown_text
+        from zeroplan.render.rows.style import Style
 
         return markdown_text(blocks(Style(unit=unit)))
     from zeroplan.render.machine import csv_text, json_text

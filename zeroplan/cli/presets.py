@@ -1,6 +1,8 @@
 """`zeroplan presets`: what is in the catalog, with its sources."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,8 +11,10 @@ from zeroplan.cli.options import SHARED, GroupedCommand, output_only
 from zeroplan.cli.output import show
 from zeroplan.errors import unknown_name
 from zeroplan.formats.presets import KINDS, Presets
-from zeroplan.render.blocks import Block
-from zeroplan.render.rows.style import Style
+
+if TYPE_CHECKING:  # a JSON answer needs no screen
+    from zeroplan.render.blocks import Block
+    from zeroplan.render.rows.style import Style
 
 
 @click.command("presets", cls=GroupedCommand, short_help="GPUs, nodes, recipes, frameworks.")

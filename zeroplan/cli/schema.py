@@ -23,8 +23,9 @@ def command(name: str | None) -> int:
         )
     if name not in ANSWERS:
         raise unknown_name("COMMAND", "answer", name, ANSWERS, f"There are {', '.join(ANSWERS)}.")
-    from zeroplan.render.machine import json_text
+    import json
+
     from zeroplan.render.schema import json_schema
 
-    click.echo(json_text(json_schema(name)), nl=False)
+    click.echo(json.dumps(json_schema(name), indent=2))
     return ANSWERED

@@ -1,6 +1,6 @@
 """`zeroplan solve`: the inverse questions."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import click
 
@@ -15,7 +15,7 @@ from zeroplan.errors import InputError, unknown_name
 @click.command("solve", cls=GroupedCommand, short_help="The largest model or fewest GPUs that fit.")
 @click.argument("what", metavar="[max-params|min-gpus]")
 @shared("optimizer_bytes")
-def command(what: str, **options: Any) -> int:
+def command(what: str, **given: Unpack[Given]) -> int:
     """The largest model, or the fewest GPUs, that fit; exact, per stage.
 
     \b
@@ -25,9 +25,8 @@ def command(what: str, **options: Any) -> int:
     """
     if what not in SOLVERS:
         raise unknown_name("solve", "question", what, SOLVERS, f"It is {' or '.join(SOLVERS)}.")
-    given = Given(**options)
     field = SOLVERS[what][0]
-    if getattr(given, field) is not None:
+    if {"params": given["params"], "gpus": given["gpus"]}[field] is not None:
         raise InputError(f"--{field}", f"solve {what} finds it.", f"Leave --{field} out.")
     asked = ask(given, assumed={field: 1})
     solutions = solve(asked.question, what)
@@ -38,8 +37,8 @@ def command(what: str, **options: Any) -> int:
         return solve_blocks(asked.question, what, solutions, style)
 
     show(
-        given.format,
-        given.unit,
+        given["format"],
+        given["unit"],
         table,
         lambda: _json(asked, what, solutions),
         lambda: _json(asked, what, solutions)["results"],

@@ -1,6 +1,6 @@
 """`zeroplan sweep`: one input varied, every stage."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import click
 
@@ -26,14 +26,13 @@ EXAMPLE = "--over gpus=1,4,16,64"
     help=f"What to vary: {', '.join(FIELDS)}; its values.",
 )
 @shared("optimizer_bytes")
-def command(over: str | None, **options: Any) -> int:
+def command(over: str | None, **given: Unpack[Given]) -> int:
     """Every stage at several values of one input, as in Table 1 of the ZeRO paper.
 
     \b
     Example: zeroplan sweep --params 7.5e9 --over gpus=1,4,16,64,256,1024
     Exit status: 0, or 2 for a bad question.
     """
-    given = Given(**options)
     name, values = parse_over(over, given)
     field = FIELDS[name]
     assumed = {field: values[0]} if field in ("params", "gpus") else None
@@ -46,8 +45,8 @@ def command(over: str | None, **options: Any) -> int:
         return sweep_blocks(asked.question, name, points, style)
 
     show(
-        given.format,
-        given.unit,
+        given["format"],
+        given["unit"],
         table,
         lambda: _json(asked, name, points),
         lambda: _records(asked, name, points),
@@ -67,7 +66,7 @@ def parse_over(text: str | None, given: Given) -> tuple[str, list[int]]:
             f"{printable(text)} is not NAME=VALUES.",
             f"Example: {EXAMPLE}. NAME: {', '.join(FIELDS)}.",
         )
-    if name != "grad-accum" and getattr(given, FIELDS[name]) is not None:
+    if {"params": given["params"], "gpus": given["gpus"]}.get(name) is not None:
         raise InputError(f"--{name}", f"--over {name}=... varies it already.", f"Leave --{name} out.")
     texts = [part for part in rest.split(",") if part.strip()]
     if not 1 <= len(texts) <= MOST_VALUES:

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from zeroplan.core.question import Question
-from zeroplan.core.solve import min_gpus
-from zeroplan.core.verdict import CardAnswer, StageAnswer, fit_card
+from zeroplan.core.verdict import CardAnswer, StageAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -19,11 +18,11 @@ class Advice:
     """Where nothing fits: the highest stage and the fewest GPUs at which it does."""
 
 
-def advise(question: Question, answer: CardAnswer, shipped: Question | None) -> Advice:
-    """The remarks on an answer; `shipped` is the same question to a shipped framework."""
+def advise(question: Question, answer: CardAnswer, shipped: CardAnswer | None) -> Advice:
+    """The remarks on an answer; `shipped` is the answer of a shipped framework for the same card."""
     return Advice(
         free_upgrade=free_upgrade(answer),
-        shipped=fit_card(shipped, answer.card) if shipped else None,
+        shipped=shipped,
         way_out=None if answer.recommended else _way_out(question, answer),
     )
 
@@ -42,6 +41,9 @@ def free_upgrade(answer: CardAnswer) -> StageAnswer | None:
 
 
 def _way_out(question: Question, answer: CardAnswer) -> tuple[int, int] | None:
+
+    from zeroplan.core.solve import min_gpus  # only where nothing fits
+
     stage = answer.offered[-1].stage
     enough = min_gpus(question, answer.card, stage)
     return None if enough is None else (stage, enough)

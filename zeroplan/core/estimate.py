@@ -1,6 +1,6 @@
 """The estimate of one plan: both ledgers, and the time of the traffic."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zeroplan.core.buffers import framework_buffers
 from zeroplan.core.ledger import Ledger, Traffic
@@ -19,6 +19,10 @@ class Estimate:
     traffic: Traffic
     time: Time
     ratio_to_data_parallel: float | None
+
+    def on(self, plan: Plan) -> "Estimate":
+        """The same ledgers on the cluster of `plan`, which differs in nothing else."""
+        return replace(self, plan=plan, time=traffic_time(self.traffic, plan.cluster))
 
     @property
     def psi(self) -> float:

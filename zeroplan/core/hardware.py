@@ -32,8 +32,6 @@ class Gpu:
     name: str
     title: str
     aliases: tuple[str, ...] = ()
-    featured: int = 0
-    """Place among the GPUs that an answer shows when none is named; 0: not among them."""
     node: str = ""
     """The node preset it usually sits in; empty: none, so no network time."""
     memory_mib: int | None = None

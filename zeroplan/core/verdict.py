@@ -1,6 +1,6 @@
 """Does it fit? The peak of each stage against the usable memory of each card."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zeroplan.core.estimate import Estimate, estimate
 from zeroplan.core.question import Card, Question
@@ -43,20 +43,13 @@ class CardAnswer:
 
 def fit(question: Question) -> tuple[CardAnswer, ...]:
     """The answer for each card of the question, in its order."""
-    return tuple(fit_card(question, card) for card in question.cards)
+    estimates = {stage: _estimate(question, stage) for stage in sorted(question.stages)}
+    return tuple(_card_answer(question, card, estimates) for card in question.cards)
 
 
 def fit_card(question: Question, card: Card) -> CardAnswer:
     """The answer for one card."""
-    budget = question.budget_bytes(card)
-    stages = tuple(_stage_answer(question, card, stage, budget) for stage in sorted(question.stages))
-    return CardAnswer(
-        card=card,
-        usable_bytes=card.gpu.usable_bytes,
-        budget_bytes=budget,
-        stages=stages,
-        recommended=lowest(stages),
-    )
+    return fit(replace(question, cards=(card,)))[0]
 
 
 def verdict(peak_bytes: int, budget_bytes: int, usable_bytes: int) -> str:
@@ -75,14 +68,29 @@ def lowest(stages: tuple[StageAnswer, ...]) -> StageAnswer | None:
     return None
 
 
-def _stage_answer(question: Question, card: Card, stage: int, budget: int) -> StageAnswer:
-    if not question.offers(stage):
+def _estimate(question: Question, stage: int) -> Estimate | None:
+    """The ledgers of a stage, which are the same on every card; None where it is not offered."""
+    return estimate(question.plan(None, stage)) if question.offers(stage) else None
+
+
+def _card_answer(question: Question, card: Card, estimates: dict[int, Estimate | None]) -> CardAnswer:
+    stages = tuple(_stage_answer(question, card, stage, found) for stage, found in estimates.items())
+    return CardAnswer(
+        card=card,
+        usable_bytes=card.gpu.usable_bytes,
+        budget_bytes=question.budget_bytes(card),
+        stages=stages,
+        recommended=lowest(stages),
+    )
+
+
+def _stage_answer(question: Question, card: Card, stage: int, found: Estimate | None) -> StageAnswer:
+    if found is None:
         return StageAnswer(stage=stage, verdict=NOT_OFFERED)
-    found = estimate(question.plan(card, stage))
-    peak = found.memory.peak_bytes
+    budget, peak = question.budget_bytes(card), found.memory.peak_bytes
     return StageAnswer(
         stage=stage,
         verdict=verdict(peak, budget, card.gpu.usable_bytes),
         spare_bytes=budget - peak,
-        estimate=found,
+        estimate=found.on(question.plan(card, stage)),
     )

@@ -6,7 +6,7 @@ The bundled ones are built directly (a test passes each through validation); a u
 import os
 import tomllib
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache
 from typing import Any, TypeVar
 
 from zeroplan.core.framework import Claim, Framework, Holding, Stage, TransferRule
@@ -35,8 +35,19 @@ PARTS: dict[str, type[Any]] = {
 }
 """The keys whose tables are records of their own."""
 LARGEST_FILE = 256 * 1024
+FEATURED = (
+    "v100-sxm2-32gb",
+    "a100-sxm4-40gb",
+    "a100-sxm4-80gb",
+    "h100-sxm5-80gb",
+    "h200-sxm5-141gb",
+    "b200-sxm",
+    "mi300x",
+)
+"""The GPUs that an answer shows when none is named: what large models were and are trained on."""
 
 
+@cache
 def bundled_folder() -> str:
     """The presets inside the installed package, or beside it in a checkout or editable install."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -52,6 +63,7 @@ class Presets:
 
     def __init__(self, folder: str | None = None) -> None:
         self._user: dict[str, dict[str, Record]] = {kind: {} for kind in KINDS}
+        self._loaded: dict[tuple[str, str], Record] = {}
         if folder is not None:
             from zeroplan.formats.user_presets import read_folder
 
@@ -84,13 +96,10 @@ class Presets:
         """One record by kind and name or alias."""
         return self._find(kind, name, f"presets {kind}", KINDS[kind])
 
-    @cached_property
+    @property
     def featured(self) -> list[Gpu]:
         """The GPUs to show when none is named, in their order."""
-        mine = [gpu for gpu in self._user["gpu"].values() if isinstance(gpu, Gpu) and gpu.featured]
-        mentions = self._mentioning("gpu", "featured = ")
-        cards = mine + [self.gpu(name) for name in mentions if name not in self._user["gpu"]]
-        return sorted(cards, key=lambda gpu: gpu.featured)
+        return [self.gpu(name) for name in FEATURED]
 
     def card(self, gpu: Gpu, asked: str = "") -> Card:
         """A GPU in its usual node."""
@@ -104,7 +113,7 @@ class Presets:
         return found
 
     def _real_name(self, kind: str, wanted: str, where: str, asked: str) -> str:
-        if wanted in self._user[kind] or wanted in self._bundled_names(kind):
+        if wanted in self._user[kind] or self._is_bundled(kind, wanted):
             return wanted
         for name, mine in self._user[kind].items():
             if wanted in mine.aliases:
@@ -127,12 +136,11 @@ class Presets:
             self._loaded[kind, name] = loaded
         return loaded
 
-    @cached_property
-    def _loaded(self) -> dict[tuple[str, str], Record]:
-        return {}
+    def _is_bundled(self, kind: str, name: str) -> bool:
+        return name.isprintable() and os.path.basename(name) == name and os.path.isfile(_path(kind, name))
 
     def _text(self, kind: str, name: str) -> str:
-        with open(os.path.join(bundled_folder(), kind, f"{name}.toml"), encoding="utf-8") as file:
+        with open(_path(kind, name), encoding="utf-8") as file:
             return file.read()
 
     def _bundled_names(self, kind: str) -> list[str]:
@@ -145,6 +153,10 @@ class Presets:
     def _mentioning(self, kind: str, text: str) -> list[str]:
         """Bundled presets whose file contains `text`: cheaper than parsing them all."""
         return [name for name in sorted(self._bundled_names(kind)) if text in self._text(kind, name)]
+
+
+def _path(kind: str, name: str) -> str:
+    return os.path.join(bundled_folder(), kind, f"{name}.toml")
 
 
 def build(record: Callable[..., R], name: str, data: dict[str, Any]) -> R:

@@ -7,30 +7,50 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from zeroplan import __version__
-from zeroplan.core.advice import Advice
-from zeroplan.core.claims import ClaimedBytes
-from zeroplan.core.compare import Comparison, Price
 from zeroplan.core.estimate import Estimate, in_psi
 from zeroplan.core.hardware import Cluster
-from zeroplan.core.ledger import Term, Transfer
-from zeroplan.core.question import Question
-from zeroplan.core.solve import Solution
-from zeroplan.core.sweep import SweepPoint
 from zeroplan.core.timing import Time, link_bound, transfer_time
 from zeroplan.core.verdict import DOES_NOT_FIT, CardAnswer, StageAnswer
-from zeroplan.core.word import Word
 from zeroplan.render.notes import card_notes
 from zeroplan.render.sentences import stage_name
 
-if TYPE_CHECKING:  # types only: the shapes cost their import where schemas are made
+if TYPE_CHECKING:  # types only: what is not needed at run time is not imported
+    from zeroplan.core.advice import Advice
+    from zeroplan.core.claims import ClaimedBytes
+    from zeroplan.core.compare import Comparison, Price
+    from zeroplan.core.ledger import Term, Transfer
+    from zeroplan.core.question import Question
+    from zeroplan.core.solve import Solution
+    from zeroplan.core.sweep import SweepPoint
+    from zeroplan.core.word import Word
     from zeroplan.render import contract
 
+_line = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
 UNKNOWN_TIME: contract.SecondsJson = {"link": None, "measured": None}
 
 
 def json_text(answer: Mapping[str, Any]) -> str:
-    """An answer as indented JSON; never NaN or infinity."""
-    return json.dumps(answer, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    """An answer as JSON, an entry of a ledger to a line; never NaN or infinity."""
+    return f"{_indented(answer, 0)}\n"
+
+
+def _indented(value: Any, depth: int) -> str:
+    """Lists of tables, and tables that hold some, over several lines; everything else on one."""
+    if isinstance(value, dict) and (depth < 2 or any(map(_is_tables, value.values()))):
+        items = [f"{_line(key)}: {_indented(inner, depth + 1)}" for key, inner in value.items()]
+        return _joined("{", items, "}", depth)
+    if _is_tables(value):
+        return _joined("[", [_indented(inner, depth + 1) for inner in value], "]", depth)
+    return _line(value)
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _joined(start: str, items: list[str], end: str, depth: int) -> str:
+    inside = "\n" + "  " * (depth + 1)
+    return f"{start}{inside}{f',{inside}'.join(items)}\n{'  ' * depth}{end}"
 
 
 def csv_text(records: Iterable[Mapping[str, Any]]) -> str:
