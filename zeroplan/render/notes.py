@@ -1,6 +1,6 @@
 """The remarks on an answer, a line each: a free upgrade, DeepSpeed as shipped, a way out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from zeroplan.core.advice import Advice
 from zeroplan.core.question import Question
@@ -9,22 +9,41 @@ from zeroplan.render.sentences import listed, short_title, stage_label
 from zeroplan.units import format_count, format_ratio, format_size
 
 
+SHIPPED, TRY_SHIPPED = "DeepSpeed as shipped", "--framework deepspeed"
+
+
 def card_notes(question: Question, answer: CardAnswer, advice: Advice, unit: str = "GB") -> list[str]:
     """The remarks on one card."""
-    shipped = _shipped_choice(answer, advice) or _shipped_costs(answer, advice, unit)
-    remarks = (_upgrade(answer, advice, unit), shipped, _way_out(advice))
+    shipped = _shipped_needs(answer, advice) or _shipped_costs(answer, advice, unit)
+    remarks = (
+        _upgrade(answer, advice, unit),
+        _way_out(advice),
+        f"{SHIPPED} {shipped}: {TRY_SHIPPED}" if shipped else "",
+    )
     return [*_general(question), *(f"{remark}." for remark in remarks if remark)]
 
 
 def cards_notes(question: Question, answers: Sequence[CardAnswer], advices: Sequence[Advice], unit: str) -> list[str]:
     """The remarks on several cards; what holds for several is said once."""
+    pairs = list(zip(answers, advices, strict=True))
+    upgrades = _grouped((answer, _upgrade(answer, advice, unit)) for answer, advice in pairs)
+    ways_out = _grouped((answer, _way_out(advice)) for answer, advice in pairs)
+    needs = _grouped((answer, _shipped_needs(answer, advice)) for answer, advice in pairs)
+    shipped = "; ".join([*needs, *_shipped_sends(answers, advices)])
+    return [
+        *_general(question),
+        *(f"{remark}." for remark in (*upgrades, *ways_out)),
+        *([f"{SHIPPED} {shipped}: {TRY_SHIPPED}."] if shipped else []),
+    ]
+
+
+def _grouped(remarks: Iterable[tuple[CardAnswer, str]]) -> list[str]:
+    """Each remark once, with the cards that it is about; the highest stage first."""
     cards: dict[str, list[str]] = {}
-    for answer, advice in zip(answers, advices, strict=True):
-        for remark in (_upgrade(answer, advice, unit), _shipped_choice(answer, advice), _way_out(advice)):
-            if remark:
-                cards.setdefault(remark, []).append(short_title(answer))
-    said = [f"{remark} on {listed(titles)}." for remark, titles in sorted(cards.items(), reverse=True)]
-    return [*_general(question), *said, *_shipped_traffic(answers, advices)]
+    for answer, remark in remarks:
+        if remark:
+            cards.setdefault(remark, []).append(short_title(answer))
+    return [f"{remark} on {listed(titles)}" for remark, titles in sorted(cards.items(), reverse=True)]
 
 
 def _general(question: Question) -> list[str]:
@@ -47,15 +66,14 @@ def _upgrade(answer: CardAnswer, advice: Advice, unit: str) -> str:
     return f"{stage_label(after.plan.strategy.stage)} frees {freed} {unit} more per GPU at {traffic} traffic"
 
 
-def _shipped_choice(answer: CardAnswer, advice: Advice) -> str:
+def _shipped_needs(answer: CardAnswer, advice: Advice) -> str:
     """What DeepSpeed as shipped needs, where that is another stage."""
     if advice.shipped is None or _choice(advice.shipped) == _choice(answer):
         return ""
     best = advice.shipped.recommended
     if best is None:
-        return "DeepSpeed as shipped does not fit (--framework deepspeed)"
-    headroom = " and the headroom" if best.verdict == TIGHT else ""
-    return f"DeepSpeed as shipped needs {stage_label(best.stage)}{headroom} (--framework deepspeed)"
+        return "does not fit"
+    return f"needs {stage_label(best.stage)}{' and the headroom' if best.verdict == TIGHT else ''}"
 
 
 def _shipped_costs(answer: CardAnswer, advice: Advice, unit: str) -> str:
@@ -68,10 +86,10 @@ def _shipped_costs(answer: CardAnswer, advice: Advice, unit: str) -> str:
     peak, sent = (format_size(size, unit) for size in (there.memory.peak_bytes, there.traffic.wire_bytes))
     ratio = format_ratio(there.ratio_to_data_parallel)
     traffic = f", {sent} {unit} sent ({ratio})" if there.traffic.wire_bytes else ""
-    return f"DeepSpeed as shipped peaks at {peak} {unit}{traffic}: --framework deepspeed"
+    return f"peaks at {peak} {unit}{traffic}"
 
 
-def _shipped_traffic(answers: Sequence[CardAnswer], advices: Sequence[Advice]) -> list[str]:
+def _shipped_sends(answers: Sequence[CardAnswer], advices: Sequence[Advice]) -> list[str]:
     """The stages at which DeepSpeed as shipped sends more than the paper's algorithm."""
     shipped = advices[0].shipped
     if shipped is None:
@@ -82,8 +100,7 @@ def _shipped_traffic(answers: Sequence[CardAnswer], advices: Sequence[Advice]) -
             by_ratio.setdefault(format_ratio(_ratio(there)), []).append(stage_label(there.stage))
     if not by_ratio:
         return []
-    stages = listed(f"{ratio} at {listed(labels)}" for ratio, labels in by_ratio.items())
-    return [f"DeepSpeed as shipped sends {stages}: --framework deepspeed."]
+    return [f"sends {listed(f'{ratio} at {listed(labels)}' for ratio, labels in by_ratio.items())}"]
 
 
 def _sends_more(here: StageAnswer, there: StageAnswer) -> bool:

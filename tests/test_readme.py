@@ -1,0 +1,73 @@
+"""The README's commands run, and print what it shows; `pytest --rewrite-goldens` fills the screens in."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.command import run
+
+README = Path(__file__).parent.parent / "README.md"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
+
+
+def blocks(language: str) -> list[str]:
+    return [text for name, text in BLOCK.findall(README.read_text("utf-8")) if name == language]
+
+
+def screen(command: str) -> str:
+    return f"$ {command}\n{run(*shlex.split(command)[1:]).stdout}"
+
+
+def test_the_first_two_blocks_stand_alone() -> None:
+    install, tests = blocks("sh")[:2]
+    for command in (install, tests):
+        assert command.startswith("python3 -m venv .venv && ")
+        assert command.count("\n") == 1
+    assert "zeroplan fit --params 7.5e9 --gpus 64" in install
+    assert "pytest" in tests
+
+
+def test_screens_are_as_printed(request: pytest.FixtureRequest) -> None:
+    def printed(block: re.Match[str]) -> str:
+        if block[1] != "console":
+            return block[0]
+        return f"```console\n{screen(block[2].splitlines()[0].removeprefix('$ '))}```"
+
+    text = README.read_text("utf-8")
+    now = BLOCK.sub(printed, text)
+    if request.config.getoption("--rewrite-goldens"):
+        README.write_text(now, "utf-8")
+    assert README.read_text("utf-8") == now
+
+
+def test_the_commands_of_the_table_run() -> None:
+    text = BLOCK.sub("", README.read_text("utf-8"))
+    commands = [code for code in re.findall(r"`([^`]+)`", text) if code.startswith("zeroplan ")]
+    assert len(commands) >= 10
+    for command in commands:
+        assert run(*shlex.split(command)[1:]).status == 0, command
+
+
+def test_every_command_is_shown() -> None:
+    text = README.read_text("utf-8")
+    for command in ("fit", "compare", "sweep", "solve", "explain", "presets", "schema"):
+        assert f"zeroplan {command}" in text
+
+
+def test_the_ci_snippets_plan_what_fits() -> None:
+    [action], [prologue] = blocks("yaml"), blocks("bash")
+    for snippet in (action, prologue):
+        joined = snippet.replace("\\\n", " ")
+        [line] = [line for line in joined.splitlines() if "zeroplan fit" in line]
+        command = line.split(">")[0].replace('"$SLURM_NTASKS"', "64").strip()
+        assert run(*shlex.split(command)[1:]).status == 0
+
+
+def test_the_example_preset_is_valid(tmp_path: Path) -> None:
+    [example] = blocks("toml")
+    (tmp_path / "gpu").mkdir()
+    (tmp_path / "gpu" / "lab-card.toml").write_text(example, "utf-8")
+    ran = run("fit", "--params", "1e9", "--gpus", "2", "--gpu", "lab-card", "--presets", str(tmp_path))
+    assert ran.status == 0
