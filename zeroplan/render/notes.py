@@ -8,7 +8,6 @@ from zeroplan.core.verdict import TIGHT, CardAnswer, StageAnswer
 from zeroplan.render.sentences import listed, short_title, stage_label
 from zeroplan.units import format_count, format_ratio, format_size
 
-
 SHIPPED, TRY_SHIPPED = "DeepSpeed as shipped", "--framework deepspeed"
 
 
