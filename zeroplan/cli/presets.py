@@ -10,7 +10,8 @@ from zeroplan.cli import ANSWERED
 from zeroplan.cli.options import SHARED, GroupedCommand, output_only
 from zeroplan.cli.output import show
 from zeroplan.errors import unknown_name
-from zeroplan.formats.presets import KINDS, Presets
+from zeroplan.formats.kinds import KINDS
+from zeroplan.formats.presets import Presets
 
 if TYPE_CHECKING:  # a JSON answer needs no screen
     from zeroplan.render.blocks import Block

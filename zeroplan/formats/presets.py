@@ -5,36 +5,19 @@ The bundled ones are built directly (a test passes each through validation); a u
 
 import os
 import tomllib
-from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from zeroplan.core.framework import Claim, Framework, Holding, Stage, TransferRule
+from zeroplan.core.framework import Framework
 from zeroplan.core.hardware import Gpu, Node
 from zeroplan.core.question import Card
-from zeroplan.core.recipe import Recipe, State
+from zeroplan.core.recipe import Recipe
 from zeroplan.core.word import Word
-from zeroplan.errors import InputError, printable, unknown_name
+from zeroplan.errors import InputError, unknown_name
+from zeroplan.formats.kinds import KINDS, Record, build
 
-Record = Gpu | Node | Recipe | Framework | Word
 R = TypeVar("R", bound=Record)
 
-KINDS: dict[str, type[Record]] = {
-    "gpu": Gpu,
-    "node": Node,
-    "recipe": Recipe,
-    "framework": Framework,
-    "word": Word,
-}
-PARTS: dict[str, type[Any]] = {
-    "states": State,
-    "stages": Stage,
-    "holds": Holding,
-    "sends": TransferRule,
-    "claims": Claim,
-}
-"""The keys whose tables are records of their own."""
-LARGEST_FILE = 256 * 1024
 FEATURED = (
     "v100-sxm2-32gb",
     "a100-sxm4-40gb",
@@ -157,36 +140,3 @@ class Presets:
 
 def _path(kind: str, name: str) -> str:
     return os.path.join(bundled_folder(), kind, f"{name}.toml")
-
-
-def build(record: Callable[..., R], name: str, data: dict[str, Any]) -> R:
-    """A record from the parsed TOML of a bundled preset."""
-    return record(name=name, **{key: _built(key, value) for key, value in data.items()})
-
-
-def read_toml(path: str) -> dict[str, Any]:
-    """The tables of a TOML file that nobody vouches for."""
-    try:
-        if os.path.getsize(path) > LARGEST_FILE:
-            raise InputError(path, f"is larger than {LARGEST_FILE // 1024} KiB; a preset is a small file.")
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(path, f"is not TOML: {printable(error, 120)}.") from error
-    except UnicodeDecodeError as error:
-        raise InputError(path, "is not UTF-8 text.") from error
-    except RecursionError as error:
-        raise InputError(path, "is nested too deeply.") from error
-    except OSError as error:
-        raise InputError(path, f"cannot be read: {error.strerror}.") from error
-
-
-def _built(key: str, value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _built("", v) for k, v in value.items()}
-    if not isinstance(value, list):
-        return value
-    part = PARTS.get(key)
-    if part is None or not (value and isinstance(value[0], dict)):
-        return tuple(value)
-    return tuple(part(**{k: _built(k, v) for k, v in table.items()}) for table in value)

@@ -3,14 +3,16 @@
 import json
 import os
 import re
+import tomllib
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from zeroplan.errors import Faults, InputError, printable
-from zeroplan.formats.presets import KINDS, Record, read_toml
+from zeroplan.formats.kinds import KINDS, Record
 
 MOST_FILES = 1000
+LARGEST_FILE = 256 * 1024
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -50,6 +52,23 @@ def validated(kind: str, name: str, data: dict[str, Any], path: str) -> Record:
         raise InputError(path, "holds a date or time.", "Put it in quotes.") from error
     except ValidationError as error:
         raise InputError.together(_fault(path, dict(item)) for item in error.errors()) from error
+
+
+def read_toml(path: str) -> dict[str, Any]:
+    """The tables of a TOML file that nobody vouches for."""
+    try:
+        if os.path.getsize(path) > LARGEST_FILE:
+            raise InputError(path, f"is larger than {LARGEST_FILE // 1024} KiB; a preset is a small file.")
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(path, f"is not TOML: {printable(error, 120)}.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(path, "is not UTF-8 text.") from error
+    except RecursionError as error:
+        raise InputError(path, "is nested too deeply.") from error
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {error.strerror}.") from error
 
 
 def _fault(path: str, item: dict[str, Any]) -> InputError:

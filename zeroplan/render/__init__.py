@@ -1,1 +1,1 @@
-"""Ledgers and answers to text: rows.py and its siblings decide what is shown, the rest how."""
+"""Ledgers and answers to text: rows/ decides what is shown, the rest how."""
