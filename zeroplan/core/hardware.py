@@ -38,6 +38,8 @@ class Gpu:
     """The driver's total (nvidia-smi)."""
     torch_total_gib: float | None = None
     """PyTorch's total ("total capacity" in its messages)."""
+    torch_derived: bool = False
+    """Whether torch_total_gib was worked out, or read off another card of the same driver total."""
     context_mib: int | None = None
     """Measured CUDA context; unset: CONTEXT_BYTES."""
     usable_bytes_stated: int | None = None
@@ -70,7 +72,7 @@ class Gpu:
 
     @property
     def torch_total_bytes(self) -> int:
-        """PyTorch's total in bytes; derived from the driver's total where it was not seen."""
+        """PyTorch's total in bytes; the driver's total less DRIVER_RESERVE_BYTES where it is not known."""
         if self.torch_total_gib is not None:
             return round(self.torch_total_gib * GIB)
         return (self.memory_mib or 0) * MIB - DRIVER_RESERVE_BYTES
@@ -87,7 +89,7 @@ class Gpu:
         """How the usable memory is known: stated, measured or derived."""
         if self.usable_bytes_stated is not None:
             return "stated"
-        return "measured" if self.torch_total_gib is not None else "derived"
+        return "derived" if self.torch_total_gib is None or self.torch_derived else "measured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

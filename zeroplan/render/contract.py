@@ -108,7 +108,7 @@ class CardJson(TypedDict):
     usable_bytes: int
     """What tensors can take: PyTorch's total less the CUDA context."""
     usable_provenance: str
-    """measured, derived (from the driver's total) or stated."""
+    """measured, derived (from the driver's total or a like card) or stated."""
     budget_bytes: int
     """Usable memory less the headroom."""
     node: str | None

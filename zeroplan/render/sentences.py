@@ -102,8 +102,8 @@ def usable_memory(answer: CardAnswer, question: Question, unit: str) -> str:
     if gpu.usable_bytes_stated is not None:
         return f"{usable} {unit} usable as stated; {end}"
     total, context = format_size(gpu.torch_total_bytes, unit), format_size(gpu.context_bytes, unit)
-    seen = "PyTorch sees" if gpu.provenance == "measured" else "Derived from the driver's total, PyTorch sees"
-    return f"{alias}{seen} {total} {unit}; less {context} CUDA context is {usable} usable; {end}"
+    derived = " (derived)" if gpu.provenance == "derived" else ""
+    return f"{alias}PyTorch sees {total} {unit}{derived}; less {context} CUDA context is {usable} usable; {end}"
 
 
 def _by_stage(answers: tuple[CardAnswer, ...], verdict: str) -> dict[int, list[str]]:

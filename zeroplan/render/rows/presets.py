@@ -112,7 +112,9 @@ _NUMBERS = {"usable GB", "usable GiB", "link GB/s", "NICs GB/s", "USD/h", "GPUs"
 
 def _set_fields(record: Any) -> list[tuple[str, Any]]:
     pairs = [(field.name, getattr(record, field.name)) for field in fields(record)]
-    return [(key, value) for key, value in pairs if key not in ("name", "title") and value not in (None, "", (), {})]
+    return [
+        (key, value) for key, value in pairs if key not in ("name", "title") and value not in (None, "", (), {}, False)
+    ]
 
 
 def _is_table(value: Any) -> bool:
