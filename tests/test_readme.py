@@ -66,8 +66,10 @@ def test_the_ci_snippets_plan_what_fits() -> None:
 
 
 def test_the_example_preset_is_valid(tmp_path: Path) -> None:
-    [example] = blocks("toml")
-    (tmp_path / "gpu").mkdir()
-    (tmp_path / "gpu" / "lab-card.toml").write_text(example, "utf-8")
-    ran = run("fit", "--params", "1e9", "--gpus", "2", "--gpu", "lab-card", "--presets", str(tmp_path))
+    for example in blocks("toml"):
+        path = tmp_path / example.splitlines()[0].removeprefix("# presets-of-ours/")
+        path.parent.mkdir()
+        path.write_text(example, "utf-8")
+    ran = run("fit", "--params", "1e9", "--gpus", "8", "--gpu", "lab-card", "--presets", str(tmp_path))
     assert ran.status == 0
+    assert "Bound by 25 GB/s of NICs for 4 GPUs (node lab-node)" in ran.stdout

@@ -58,9 +58,10 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     from difflib import get_close_matches
 
     known = list(known)
-    parts = [other for other in known if name and (name in other or other in name)]
+    starts = sorted((other for other in known if name and other.startswith(name)), key=len)
     close = get_close_matches(name, known, n=count, cutoff=0.5)
-    return list(dict.fromkeys(close + parts))[:count]
+    parts = [other for other in known if name and (name in other or other in name)]
+    return list(dict.fromkeys(starts + close + parts))[:count]
 
 
 def unknown_name(where: str, kind: str, name: str, known: Iterable[str], see: str = "") -> InputError:

@@ -120,6 +120,12 @@ def format_count(count: int) -> str:
     return f"{whole}{'.' + part if part else ''}e{power}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A count with its noun: 1 GPU, 64 GPUs, 2 micro-batches."""
+    plural = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{format_count(count)} {noun}{plural}"
+
+
 def format_number(value: float, digits: int) -> str:
     """A number with `digits` decimals; what is not zero never prints as zero."""
     text = f"{value:,.{digits}f}"

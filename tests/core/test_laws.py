@@ -14,7 +14,7 @@ from zeroplan.core.estimate import estimate
 from zeroplan.core.framework import PHASES
 from zeroplan.core.ledger import Term, Transfer
 from zeroplan.core.question import Question
-from zeroplan.core.sharding import shard
+from zeroplan.core.sharding import ring_share, shard, whole
 
 FRAMEWORKS = ("zero", "deepspeed", "fsdp2", "fsdp1", "megatron")
 PARAMS = (1, 6, 1_000_003, 350_000_000, 7_500_000_000, 10**15)
@@ -104,6 +104,13 @@ def worked(part: Term | Transfer) -> int:
     return int(value)
 
 
+@given(params=st.integers(1, 10**18), gpus=st.integers(2, 10**9))
+def test_a_ring_sends_the_exact_share_rounded_up(params: int, gpus: int) -> None:
+    sent = ring_share(whole(params), gpus).count
+    assert 0 <= sent - Fraction(params * (gpus - 1), gpus) < 1
+    assert sent <= params
+
+
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_nothing_moves_on_one_gpu(question: AskQuestion, framework: str) -> None:
     asked = question(framework=framework, gpus=1)
@@ -117,7 +124,7 @@ def test_nothing_moves_on_one_gpu(question: AskQuestion, framework: str) -> None
 def test_one_parameter_on_seven_gpus(question: AskQuestion) -> None:
     asked = question(params=1, gpus=7)
     assert resident(asked) == {0: 16, 1: 16, 2: 16, 3: 16}
-    assert estimate(asked.plan(None, 0)).traffic.wire_bytes == 2 * 6 * 1 * 2
+    assert estimate(asked.plan(None, 0)).traffic.wire_bytes == 2 * 2 * 1  # ceil(6/7) element, 2 passes, 2 bytes
 
 
 def test_1e15_parameters_on_1e6_gpus_stay_exact(question: AskQuestion) -> None:

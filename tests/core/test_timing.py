@@ -99,13 +99,13 @@ def test_a_number_of_gpus_that_nobody_measured_is_unknown(presets: Presets) -> N
     assert measured_busbw("all-gather", Cluster(gpus=6, gpu=card.gpu, node=card.node)) is None
 
 
-def test_across_nodes_the_measured_ring_stands_in_for_gathers(presets: Presets) -> None:
-    measured = presets.node("aws-p5en.48xlarge")
-    cluster = Cluster(gpus=64, gpu=presets.gpu("h200"), node=measured)
-    assert measured_busbw("all-gather", cluster) == 369.9
-    assert (
-        measured_busbw("all-gather", Cluster(gpus=64, gpu=presets.gpu("h200"), node=presets.node("dgx-h200"))) is None
-    )
+def test_across_nodes_only_what_was_measured_counts(presets: Presets) -> None:
+    """p5en: an all-reduce on 16 nodes (369.9 GB/s); no gather, and no other number of nodes."""
+    node, h200 = presets.node("aws-p5en.48xlarge"), presets.gpu("h200")
+    sixteen = Cluster(gpus=128, gpu=h200, node=node)
+    assert measured_busbw("all-reduce", sixteen) == 369.9
+    assert measured_busbw("all-gather", sixteen) is None
+    assert measured_busbw("all-reduce", Cluster(gpus=64, gpu=h200, node=node)) is None
 
 
 def test_one_unknown_transfer_makes_the_sum_unknown(presets: Presets, question: AskQuestion) -> None:

@@ -1,5 +1,6 @@
 """A user's own presets: they win by name, and what is wrong with them is said with file and key."""
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -72,6 +73,8 @@ def test_the_command_plans_with_it(write: Write) -> None:
         ("title = 'x'\nmemory_mib = 80000\nbusbw_gb_per_s = {all-reduce = {eight = 3.0}}", "'eight' is not a number"),
         ("title = 'x'\nmemory_mib = 100", "has less memory than a CUDA context takes"),
         ("title = 1979-05-27\nmemory_mib = 80000", "holds a date or time"),
+        ("title = 'x'\nmemory_mib = 48000\ntorch_total_gib = 90.0", "is more than the driver's total"),
+        ('title = "\\u001b[31mred"\nmemory_mib = 80000', "title: holds control characters"),
         ("title = ", "is not TOML"),
         ("a = " + "[" * 5000, "nested too deeply|is not TOML"),
         ("x = 1\n" * 100_000, "is larger than 256 KiB"),
@@ -113,6 +116,19 @@ def test_a_missing_folder_and_a_flat_one_are_told_the_layout(tmp_path: Path, wri
         Presets(str(tmp_path / "nowhere"))
     with pytest.raises(InputError, match=r"holds no presets\. It should hold folders such as gpu/"):
         Presets(str(write("our-card.toml", GPU)))
+
+
+def test_a_misspelt_kind_is_not_passed_over(write: Write) -> None:
+    write("gpu/good.toml", GPU)
+    with pytest.raises(InputError, match="no kind of preset is named 'gpuz'"):
+        Presets(str(write("gpuz/bad.toml", GPU)))
+
+
+def test_a_pipe_does_not_hang(tmp_path: Path) -> None:
+    (tmp_path / "gpu").mkdir()
+    os.mkfifo(tmp_path / "gpu" / "pipe.toml")
+    with pytest.raises(InputError, match="is not a regular file"):
+        Presets(str(tmp_path))
 
 
 def test_a_framework_of_ones_own(write: Write, presets: Presets) -> None:

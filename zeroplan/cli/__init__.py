@@ -1,5 +1,6 @@
 """The command line: parse, call, render, exit status. Commands are imported when they are run."""
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -11,13 +12,14 @@ from zeroplan.errors import InputError, unknown_name
 
 COMMANDS = ("fit", "compare", "sweep", "solve", "explain", "presets", "schema")
 ANSWERED, NOTHING_FITS, BAD_QUESTION = 0, 1, 2
+CANNOT_WRITE = 74  # EX_IOERR of sysexits.h
 INTERRUPTED, PIPE_CLOSED = 130, 141  # 128 + SIGINT, 128 + SIGPIPE
-SHORT_HELP = """zeroplan says what sits in each GPU's memory, what moves over the links, and the lowest
-ZeRO stage that fits.
+SHORT_HELP = """zeroplan says what sits in each GPU's memory, what moves over the links,
+and the lowest ZeRO stage that fits.
 
-  zeroplan fit --params 7.5e9 --gpus 64                    every stage on common GPUs
-  zeroplan fit --params 7.5e9 --gpus 64 --gpu a100-80gb    one GPU in detail
-  zeroplan solve max-params --gpus 8 --gpu h100            the largest model that fits
+  zeroplan fit --params 7.5e9 --gpus 64                  every stage, common GPUs
+  zeroplan fit --params 7.5e9 --gpus 64 --gpu h100       one GPU in detail
+  zeroplan solve max-params --gpus 8 --gpu h100          the largest that fits
 
 All commands: zeroplan --help. Words of the trade: zeroplan explain zero-2."""
 
@@ -67,6 +69,8 @@ def zeroplan(ctx: click.Context) -> int:
 
 def run(args: list[str]) -> int:
     """Run the command line and return its exit status; every error becomes a line on stderr."""
+    if sys.stdout is None:  # closed by the caller, who wants the status alone
+        sys.stdout = io.StringIO()
     try:
         status = zeroplan.main(args=args, prog_name="zeroplan", standalone_mode=False)
         sys.stdout.flush()
@@ -78,9 +82,8 @@ def run(args: list[str]) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+    except OSError as error:
+        return _unwritable(error)
     return status if isinstance(status, int) else ANSWERED
 
 
@@ -94,4 +97,13 @@ def _usage(error: click.UsageError) -> InputError:
     """click's own complaint in our form."""
     command = error.ctx.command_path if error.ctx else "zeroplan"
     message = " ".join(error.format_message().split())
-    return InputError(command, message, f"`{command} --help` shows an example.")
+    return InputError(command.removeprefix("zeroplan ") or command, message, f"`{command} --help` shows an example.")
+
+
+def _unwritable(error: OSError) -> int:
+    """Nobody reads the answer, or it cannot be written: the rest of it goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return PIPE_CLOSED
+    click.echo(f"zeroplan: stdout: the answer cannot be written: {error.strerror}.", err=True)
+    return CANNOT_WRITE

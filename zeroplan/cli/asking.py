@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypedDict, TypeVar
+from typing import TypedDict, TypeVar, cast
+
+import click
+from click.core import ParameterSource
 
 from zeroplan.core.framework import STAGES, Framework
 from zeroplan.core.hardware import LARGEST_CLUSTER, Gpu, Node
@@ -49,6 +52,16 @@ class Asked:
     node: str | None
 
 
+CLASHES = (
+    ("memory", "gpu"),
+    ("gpu", "memory"),
+    ("node", "gpu"),
+    ("gpu", "node"),
+    ("recipe", "optimizer_bytes"),
+    ("optimizer_bytes", "recipe"),
+)
+"""Options of which the first, when typed, sets aside the second from an environment variable."""
+
 Cards = Callable[[Presets], list[Gpu]]
 
 
@@ -62,12 +75,19 @@ def no_cards(_presets: Presets) -> list[Gpu]:
     return []
 
 
+def typed(*options: str) -> bool:
+    """Whether any of these options stands on the command line, rather than in an environment variable."""
+    source = click.get_current_context().get_parameter_source
+    return any(source(option) is ParameterSource.COMMANDLINE for option in options)
+
+
 def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | None = None) -> Asked:
     """The question that the options ask; raises InputError with every fault.
 
     `otherwise` gives the GPUs when none is named; `assumed` stands in for required options that
     the command does not take, because they are what it varies or solves for.
     """
+    given = _settled(given)
     presets = Presets(given["presets"])
     faults = Faults()
     assumed = assumed or {}
@@ -121,6 +141,18 @@ def parse_gpus(text: str, where: str = "--gpus") -> int:
     return parse_count(text, where, LARGEST_CLUSTER, "--gpus 64")
 
 
+def _settled(given: Given) -> Given:
+    """What was given, less what environment variables say against the command line."""
+    aside = {second for first, second in CLASHES if typed(first) and not typed(second)}
+    empty: dict[str, object] = {name: () if name == "gpu" else None for name in aside}
+    return cast(Given, {**given, **empty})
+
+
+def _parts(texts: tuple[str, ...]) -> list[str]:
+    """The parts of repeated options and of comma-separated ones."""
+    return [part for text in texts for part in text.split(",")]
+
+
 def _known(value: T | None) -> T:
     """A value whose step reported no fault."""
     assert value is not None
@@ -150,10 +182,11 @@ def _recipe(presets: Presets, given: Given, framework: Framework | None) -> Reci
 
 
 def _stages(texts: tuple[str, ...]) -> tuple[int, ...]:
-    for text in texts:
+    parts = _parts(texts)
+    for text in parts:
         if text.strip() not in map(str, STAGES):
             raise InputError("--stage", f"{printable(text)} is not a ZeRO stage.", "Stages are 0, 1, 2 and 3.")
-    return tuple(sorted({int(text) for text in texts})) or STAGES
+    return tuple(sorted({int(text) for text in parts})) or STAGES
 
 
 def _cards(presets: Presets, given: Given, otherwise: Cards) -> tuple[Card, ...]:
@@ -163,7 +196,7 @@ def _cards(presets: Presets, given: Given, otherwise: Cards) -> tuple[Card, ...]
     if given["memory"] is not None:
         return (Card(gpu=_own_card(parse_size(given["memory"], "--memory")), node=node),)
     faults = Faults()
-    named = [faults.attempt(partial(_named_card, presets, name, node)) for name in given["gpu"]]
+    named = [faults.attempt(partial(_named_card, presets, name, node)) for name in _parts(given["gpu"])]
     faults.report()
     if named:
         return tuple({card.gpu.name: card for card in named if card}.values())

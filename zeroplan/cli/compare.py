@@ -1,5 +1,7 @@
 """`zeroplan compare`: every card side by side."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Unpack
 
 import click
@@ -8,8 +10,9 @@ from zeroplan.cli import ANSWERED, NOTHING_FITS
 from zeroplan.cli.asking import Asked, Given, ask
 from zeroplan.cli.options import OUTPUT, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.output import show
-from zeroplan.core.compare import SORTS, Comparison, compare
+from zeroplan.core.compare import SORTS, Comparison, compare, in_cheapest_node
 from zeroplan.core.hardware import Gpu, Node
+from zeroplan.core.question import Question
 from zeroplan.formats.presets import Presets
 
 
@@ -33,16 +36,22 @@ def command(sort: str, **given: Unpack[Given]) -> int:
     Exit status: 0 some card has an answer, 1 none has, 2 a bad question.
     """
     asked = ask(given, otherwise=_every_gpu)
-    nodes = [node for node in asked.presets.all("node") if isinstance(node, Node)]
-    rows = compare(asked.question, nodes, sort)
+    rows = compare(asked.question if asked.node else _rented(asked), sort)
 
     def table(style: Any) -> Any:
         from zeroplan.render.rows.compare import compare_blocks
 
         return compare_blocks(asked.question, rows, style)
 
-    show(given["format"], given["unit"], table, lambda: _json(asked, rows), lambda: _json(asked, rows)["results"])
+    show(given["format"], given["unit"], table, lambda: _json(asked, rows), lambda: _records(_json(asked, rows)))
     return ANSWERED if any(row.answer.recommended for row in rows) else NOTHING_FITS
+
+
+def _rented(asked: Asked) -> Question:
+    """The question with every card in the node that is the cheapest to rent."""
+    nodes = [node for node in asked.presets.all("node") if isinstance(node, Node)]
+    question = asked.question
+    return replace(question, cards=tuple(in_cheapest_node(card, nodes, question.gpus) for card in question.cards))
 
 
 def _every_gpu(presets: Presets) -> list[Gpu]:
@@ -52,5 +61,12 @@ def _every_gpu(presets: Presets) -> list[Gpu]:
 def _json(asked: Asked, rows: list[Comparison]) -> dict[str, Any]:
     from zeroplan.render.machine import comparison_json, header, request_json
 
-    results = [comparison_json(row) for row in rows]
+    results = [comparison_json(asked.question, row) for row in rows]
     return {**header("compare"), "request": request_json(asked.question, asked.node), "results": results}
+
+
+def _records(answer: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """A row for each card, the fewest GPUs per stage in columns of their own."""
+    for card in answer["results"]:
+        fewest = {f"min_gpus_{entry['stage']}": entry["gpus"] for entry in card["min_gpus"]}
+        yield {**{key: value for key, value in card.items() if key != "min_gpus"}, **fewest}

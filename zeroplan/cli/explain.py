@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from zeroplan.cli import ANSWERED
-from zeroplan.cli.asking import Asked, Given, ask, missing, no_cards
+from zeroplan.cli.asking import Asked, Given, ask, missing, no_cards, typed
 from zeroplan.cli.options import GroupedCommand, shared
 from zeroplan.cli.output import show
 from zeroplan.core.claims import ClaimedBytes, claimed
@@ -23,6 +23,10 @@ from zeroplan.formats.presets import Presets
 if TYPE_CHECKING:  # a JSON answer needs no screen
     from zeroplan.render.blocks import Block
     from zeroplan.render.rows.style import Style
+
+
+PEAK, TIME, MEMORY = ("peak", "phases"), ("time", "link", "measured", "seconds"), ("usable", "memory", "budget")
+"""Words for the figures that are neither terms nor transfers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -41,7 +45,7 @@ class Explained:
 
 @click.command("explain", cls=GroupedCommand, short_help="Formulas, sources, words of the trade.")
 @click.argument("term", required=False)
-@shared("optimizer_bytes")
+@shared()
 def command(term: str | None, **given: Unpack[Given]) -> int:
     """Each number of a plan with its formula, inputs and source; or a word of the trade.
 
@@ -50,10 +54,11 @@ def command(term: str | None, **given: Unpack[Given]) -> int:
     Example: zeroplan explain --params 7.5e9 --gpus 64 --stage 2 momentum
     Example: zeroplan explain all-reduce
     """
-    if given["params"] is None and given["gpus"] is None:
-        _explain_words(given, term)
-    else:
+    known = given["params"] is not None and given["gpus"] is not None and bool(given["stage"])
+    if typed("params", "gpus", "stage") or (known and term is None):
         _explain_plan(given, term)
+    else:
+        _explain_words(given, term)
     return ANSWERED
 
 
@@ -106,9 +111,10 @@ def _explained(asked: Asked, term: str | None) -> Explained:
     transfers = [t for t in found.traffic.transfers if _matches(term, t.collective, t.what, t.phase, "traffic")]
     claims = [c for c in claimed(found.plan) if _matches(term, c.claim.name, "estimator", "claims")]
     words = _words(asked.presets, term)
-    if term is not None and not (terms or transfers or claims or words):
+    figures = _matches(term, *PEAK, *TIME, *MEMORY)
+    if not (terms or transfers or claims or words or figures) and term is not None:
         raise _unknown_term(asked.presets, found, term)
-    shown = cards if term is None or _matches(term, "usable", "memory", "budget") else ()
+    shown = cards if _matches(term, *MEMORY) else ()
     return Explained(
         asked=asked,
         term=term,
@@ -159,13 +165,15 @@ def _unknown_term(presets: Presets, found: Estimate, term: str) -> InputError:
 
 
 def _blocks(explained: Explained, style: Style) -> list[Block]:
-    from zeroplan.render.rows.explain import memory_blocks, part_blocks, plan_blocks, word_blocks
+    from zeroplan.render.rows import explain as rows
 
-    question, found = explained.asked.question, explained.found
+    question, found, term = explained.asked.question, explained.found, explained.term
     parts = (explained.terms, explained.transfers, explained.claims, style)
-    plan = part_blocks(found, *parts) if explained.term else plan_blocks(question, found, *parts)
-    memory = [block for card in explained.cards for block in memory_blocks(question, card, style)]
-    return [*word_blocks(explained.words), *plan, *memory]
+    plan = rows.part_blocks(found, *parts) if term else rows.plan_blocks(question, found, *parts)
+    memory = [block for card in explained.cards for block in rows.memory_blocks(question, card, style)]
+    peak = rows.peak_blocks(found, style) if term and _matches(term, *PEAK) else []
+    time = rows.time_blocks(found) if explained.asked.question.cards and _matches(term, *TIME) else []
+    return [*rows.word_blocks(explained.words), *plan, *peak, *memory, *time]
 
 
 def _json(explained: Explained) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The options that commands share, in the groups their help shows."""
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -17,6 +18,11 @@ class GroupedOption(click.Option):
         super().__init__(*args, **attributes)
         self.heading = heading
 
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """The variable of this command, such as ZEROPLAN_FIT_GPU, before that of all, ZEROPLAN_GPU."""
+        own = os.environ.get(f"{ctx.auto_envvar_prefix}_{(self.name or '').upper()}")
+        return own or super().resolve_envvar_value(ctx)
+
 
 class GroupedCommand(click.Command):
     """A command whose help lists the options under their headings."""
@@ -24,7 +30,7 @@ class GroupedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
+            record = None if isinstance(parameter, click.Argument) else parameter.get_help_record(ctx)
             if record is not None:
                 groups.setdefault(getattr(parameter, "heading", OUTPUT), []).append(record)
         for heading, records in groups.items():
@@ -53,11 +59,11 @@ def _option(name: str, heading: str, text: str, **attributes: Any) -> Callable[[
 SHARED: dict[str, Callable[[Any], Any]] = {
     "params": _option("--params", QUESTION, "Trained parameters: 7.5e9, 7.5B or 7_500_000_000.", metavar="P"),
     "gpus": _option("--gpus", QUESTION, "GPUs in all, here the data-parallel degree: 64.", metavar="N"),
-    "stage": _option("--stage", QUESTION, "Only this ZeRO stage, 0 to 3. Repeatable.", multiple=True, metavar="S"),
+    "stage": _option("--stage", QUESTION, "Only this ZeRO stage, 0 to 3: 2 or 2,3.", multiple=True, metavar="S"),
     "gpu": _option(
         "--gpu",
         HARDWARE,
-        "A GPU by name: a100-80gb. Repeatable.",
+        "GPUs by name: h100 or h100,a100-80gb.",
         multiple=True,
         metavar="NAME",
         shell_complete=_names("gpu"),

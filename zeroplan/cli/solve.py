@@ -5,7 +5,7 @@ from typing import Any, Unpack
 import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
-from zeroplan.cli.asking import Asked, Given, ask
+from zeroplan.cli.asking import Asked, Given, ask, typed
 from zeroplan.cli.options import GroupedCommand, shared
 from zeroplan.cli.output import show
 from zeroplan.core.solve import SOLVERS, Solution, solve
@@ -14,7 +14,7 @@ from zeroplan.errors import InputError, unknown_name
 
 @click.command("solve", cls=GroupedCommand, short_help="The largest model or fewest GPUs that fit.")
 @click.argument("what", metavar="[max-params|min-gpus]")
-@shared("optimizer_bytes")
+@shared()
 def command(what: str, **given: Unpack[Given]) -> int:
     """The largest model, or the fewest GPUs, that fit; exact, per stage.
 
@@ -26,7 +26,7 @@ def command(what: str, **given: Unpack[Given]) -> int:
     if what not in SOLVERS:
         raise unknown_name("solve", "question", what, SOLVERS, f"It is {' or '.join(SOLVERS)}.")
     field = SOLVERS[what][0]
-    if {"params": given["params"], "gpus": given["gpus"]}[field] is not None:
+    if typed(field):
         raise InputError(f"--{field}", f"solve {what} finds it.", f"Leave --{field} out.")
     asked = ask(given, assumed={field: 1})
     solutions = solve(asked.question, what)

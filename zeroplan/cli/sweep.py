@@ -1,16 +1,17 @@
 """`zeroplan sweep`: one input varied, every stage."""
 
+from functools import partial
 from typing import Any, Unpack
 
 import click
 
 from zeroplan.cli import ANSWERED
-from zeroplan.cli.asking import Asked, Given, ask, no_cards, parse_gpus, parse_params
+from zeroplan.cli.asking import Asked, Given, ask, no_cards, parse_gpus, parse_params, typed
 from zeroplan.cli.options import QUESTION, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.output import show
 from zeroplan.core.plan import MOST_MICRO_BATCHES
 from zeroplan.core.sweep import FIELDS, SweepPoint, sweep
-from zeroplan.errors import InputError, printable
+from zeroplan.errors import Faults, InputError, printable
 from zeroplan.units import parse_count
 
 MOST_VALUES = 1000
@@ -23,17 +24,18 @@ EXAMPLE = "--over gpus=1,4,16,64"
     cls=GroupedOption,
     heading=QUESTION,
     metavar="NAME=V,V",
+    multiple=True,
     help=f"What to vary: {', '.join(FIELDS)}; its values.",
 )
 @shared("optimizer_bytes")
-def command(over: str | None, **given: Unpack[Given]) -> int:
+def command(over: tuple[str, ...], **given: Unpack[Given]) -> int:
     """Every stage at several values of one input, as in Table 1 of the ZeRO paper.
 
     \b
     Example: zeroplan sweep --params 7.5e9 --over gpus=1,4,16,64,256,1024
     Exit status: 0, or 2 for a bad question.
     """
-    name, values = parse_over(over, given)
+    name, values = parse_over(over)
     field = FIELDS[name]
     assumed = {field: values[0]} if field in ("params", "gpus") else None
     asked = ask(given, otherwise=no_cards, assumed=assumed)
@@ -54,24 +56,26 @@ def command(over: str | None, **given: Unpack[Given]) -> int:
     return ANSWERED
 
 
-def parse_over(text: str | None, given: Given) -> tuple[str, list[int]]:
-    """What to vary, and its values; the same input cannot be given as an option too."""
-    if text is None:
-        raise InputError("--over", "is missing.", f"Example: {EXAMPLE}.")
-    name, equals, rest = text.partition("=")
+def parse_over(texts: tuple[str, ...]) -> tuple[str, list[int]]:
+    """What to vary, and its values; the same input cannot be typed as an option too."""
+    if len(texts) != 1:
+        raise InputError(
+            "--over", "is given twice; one input is varied." if texts else "is missing.", f"Example: {EXAMPLE}."
+        )
+    name, equals, rest = texts[0].partition("=")
     name = name.strip().removeprefix("--")
     if not equals or name not in FIELDS:
-        raise InputError(
-            "--over",
-            f"{printable(text)} is not NAME=VALUES.",
-            f"Example: {EXAMPLE}. NAME: {', '.join(FIELDS)}.",
-        )
-    if {"params": given["params"], "gpus": given["gpus"]}.get(name) is not None:
+        hint = f"Example: {EXAMPLE}. NAME: {', '.join(FIELDS)}."
+        raise InputError("--over", f"{printable(texts[0])} is not NAME=VALUES.", hint)
+    if typed(FIELDS[name]):
         raise InputError(f"--{name}", f"--over {name}=... varies it already.", f"Leave --{name} out.")
-    texts = [part for part in rest.split(",") if part.strip()]
-    if not 1 <= len(texts) <= MOST_VALUES:
-        raise InputError("--over", f"{len(texts)} values; give 1 to {MOST_VALUES}.", f"Example: {EXAMPLE}.")
-    return name, [_value(name, part) for part in texts]
+    values = rest.split(",")
+    if len(values) > MOST_VALUES:
+        raise InputError("--over", f"{len(values)} values; give 1 to {MOST_VALUES}.", f"Example: {EXAMPLE}.")
+    faults = Faults()
+    parsed = [faults.attempt(partial(_value, name, text)) for text in values]
+    faults.report()
+    return name, [value for value in parsed if value is not None]
 
 
 def _value(name: str, text: str) -> int:

@@ -32,7 +32,7 @@ def _buffer_term(plan: Plan, holding: Holding) -> Term:
         name=holding.name,
         what=holding.what,
         role=role if role in ROLES else "buffers",
-        sharded="gpus" in count.inputs and plan.gpus > 1,
+        sharded="shard" in (holding.elements, holding.at_most) and plan.gpus > 1,
         bytes=size * count.count,
         tier="gpu",
         phases=holding.phases,

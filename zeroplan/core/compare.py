@@ -1,10 +1,10 @@
-"""Cards side by side: what fits on each, how many are needed, what they cost."""
+"""Cards side by side: what fits on each, how many are needed, how long the traffic takes, what they cost."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zeroplan.core.hardware import Node
-from zeroplan.core.question import Question
+from zeroplan.core.question import Card, Question
 from zeroplan.core.solve import min_gpus
 from zeroplan.core.verdict import CardAnswer, fit
 
@@ -12,50 +12,47 @@ SORTS = ("asked", "name", "memory", "stage", "time", "spare", "price")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Price:
-    """What the nodes for all GPUs cost, at the cheapest known price of a node with this GPU."""
-
-    node: Node
-    nodes: int
-
-    @property
-    def usd_per_hour(self) -> float:
-        return self.nodes * (self.node.price_usd_per_hour or 0.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Comparison:
-    """One card of a comparison."""
+    """One card of a comparison, in the node that both its time and its price are of."""
 
     answer: CardAnswer
     min_gpus: dict[int, int | None]
     """The fewest GPUs at which each offered stage fits; None: no number does."""
-    price: Price | None
-    """None: no price is known."""
+    usd_per_hour: float | None
+    """All nodes together; None: no price is known."""
 
 
-def compare(question: Question, nodes: Iterable[Node], sort: str = "asked") -> list[Comparison]:
-    """Every card of the question, with the prices of `nodes`, sorted; unknown values come last."""
-    priced = [node for node in nodes if node.price_usd_per_hour is not None]
-    rows = [_comparison(question, answer, priced) for answer in fit(question)]
+def compare(question: Question, sort: str = "asked") -> list[Comparison]:
+    """Every card of the question, sorted; where nothing fits or a value is unknown comes last."""
+    rows = [_comparison(question, answer) for answer in fit(question)]
     return sorted(rows, key=lambda row: _rank(row, sort))
 
 
-def _comparison(question: Question, answer: CardAnswer, priced: list[Node]) -> Comparison:
+def nodes_usd_per_hour(card: Card, gpus: int) -> float | None:
+    """What the nodes for so many GPUs cost; None when the node or its price is not known."""
+    node = card.node
+    if node is None or node.price_usd_per_hour is None:
+        return None
+    return -(-gpus // node.gpus_per_node) * node.price_usd_per_hour
+
+
+def in_cheapest_node(card: Card, nodes: Iterable[Node], gpus: int) -> Card:
+    """The card in the node with the lowest known price for so many GPUs; as it is where none is known."""
+    cards = [replace(card, node=node) for node in nodes if node.gpu == card.gpu.name]
+    priced = [(price, other) for other in cards if (price := nodes_usd_per_hour(other, gpus)) is not None]
+    return min(priced, key=lambda pair: pair[0])[1] if priced else card
+
+
+def _comparison(question: Question, answer: CardAnswer) -> Comparison:
     offered = [stage.stage for stage in answer.offered]
     return Comparison(
         answer=answer,
         min_gpus={stage: min_gpus(question, answer.card, stage) for stage in offered},
-        price=_cheapest(answer.card.gpu.name, question.gpus, priced),
+        usd_per_hour=nodes_usd_per_hour(answer.card, question.gpus),
     )
 
 
-def _cheapest(gpu: str, gpus: int, priced: list[Node]) -> Price | None:
-    prices = [Price(node=node, nodes=-(-gpus // node.gpus_per_node)) for node in priced if node.gpu == gpu]
-    return min(prices, key=lambda price: price.usd_per_hour, default=None)
-
-
-def _rank(row: Comparison, sort: str) -> tuple[bool, float | str]:
+def _rank(row: Comparison, sort: str) -> tuple[bool, bool, float | str]:
     answer, best = row.answer, row.answer.recommended
     keys: dict[str, float | str | None] = {
         "asked": 0,
@@ -64,7 +61,7 @@ def _rank(row: Comparison, sort: str) -> tuple[bool, float | str]:
         "stage": best.stage if best else None,
         "time": best.estimate.time.link if best and best.estimate else None,
         "spare": -best.spare_bytes if best and best.spare_bytes is not None else None,
-        "price": row.price.usd_per_hour if row.price else None,
+        "price": row.usd_per_hour,
     }
     key = keys[sort]
-    return key is None, key if key is not None else 0
+    return best is None and sort == "price", key is None, key if key is not None else 0

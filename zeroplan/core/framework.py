@@ -143,6 +143,8 @@ class Framework:
             check_range(f"{where}, limits.{name}", limit, 1, 10**18, "elements")
         if PLAIN_STAGE not in self.stage_numbers:
             raise InputError(where, "has no stage 0, the yardstick of its traffic.")
+        if not any(PLAIN_STAGE in rule.stages for rule in self.sends):
+            raise InputError(where, "sends nothing at stage 0, the yardstick of its traffic.")
         counts = (*COUNTS, *self.limits)
         for holding in self.holds:
             named = [holding.elements, *filter(None, (holding.at_most, holding.at_least))]

@@ -20,7 +20,7 @@ STRICT = {"extra": "forbid", "strict": True}
 """What pydantic does with a user's preset: no unknown field, no guessed type."""
 
 Busbw = Mapping[str, Mapping[str, float]]
-"""GB/s by collective and by how many took part, in the definition of nccl-tests (PERFORMANCE.md)."""
+"""GB/s by collective and by exactly how many took part, in the definition of nccl-tests (PERFORMANCE.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -62,6 +62,8 @@ class Gpu:
             value = getattr(self, key)
             if value is not None:
                 check_range(f"gpu {self.name}, {key}", value, 1, 1e8)
+        if self.torch_total_gib and self.memory_mib and self.torch_total_bytes > self.memory_mib * MIB:
+            raise InputError(f"gpu {self.name}, torch_total_gib", "is more than the driver's total, memory_mib.")
         if self.usable_bytes < 1:
             raise InputError(f"gpu {self.name}", "has less memory than a CUDA context takes.")
         _check_busbw(f"gpu {self.name}", self.busbw_gb_per_s)

@@ -72,7 +72,7 @@ def check_runs(framework: Framework, recipe: Recipe) -> None:
     """Raise when no stage of the framework runs the recipe."""
     if not framework.runs(recipe.name):
         raise InputError(
-            "--recipe",
+            "recipe",
             f"{framework.name} does not run {recipe.name}.",
             f"It runs {', '.join(framework.recipes)}.",
         )

@@ -48,13 +48,16 @@ def sent(plan: Plan, less: str = "") -> Elements:
 
 
 def ring_share(payload: Elements, gpus: int) -> Elements:
-    """What one GPU sends in one pass of a ring: (N-1)/N of the payload, in chunks rounded up.
+    """What one GPU sends in one pass of a ring: (N-1)/N of the payload, rounded up to whole elements.
 
     Source: nccl-tests doc/PERFORMANCE.md.
     """
-    chunk = -(-payload.count // gpus)
     inner = payload.formula if payload.formula.isidentifier() else f"({payload.formula})"
-    return Elements((gpus - 1) * chunk, f"(gpus - 1) * ceil({inner} / gpus)", {**payload.inputs, "gpus": gpus})
+    return Elements(
+        -(-payload.count * (gpus - 1) // gpus),
+        f"ceil({inner} * (gpus - 1) / gpus)",
+        {**payload.inputs, "gpus": gpus},
+    )
 
 
 def _named(plan: Plan, count: str) -> Elements:

@@ -24,6 +24,8 @@ class Solution:
     answer: int | None
     peak_bytes: int | None
     """At the answer."""
+    at_limit: bool
+    """Whether the answer is the most that zeroplan counts to, and more may fit."""
 
 
 def solve(question: Question, what: str) -> list[Solution]:
@@ -88,7 +90,8 @@ def _solution(question: Question, card: Card, stage: int, what: str) -> Solution
     peak = None
     if answer is not None:
         peak = memory(question.at(field, answer).plan(card, stage)).peak_bytes
-    return Solution(card=card, stage=stage, answer=answer, peak_bytes=peak)
+    at_limit = what == "max-params" and answer == LARGEST_MODEL
+    return Solution(card=card, stage=stage, answer=answer, peak_bytes=peak, at_limit=at_limit)
 
 
 def _on(plan: Plan, gpus: int) -> Plan:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from zeroplan.core.hardware import Busbw, Cluster, Gpu, Node
+from zeroplan.core.hardware import Cluster, Gpu, Node
 from zeroplan.core.ledger import Traffic, Transfer
 
 GIGA = 10**9
@@ -21,7 +21,7 @@ class Time:
     """Seconds of one optimizer step's traffic, nothing overlapped; None where unknown."""
 
     link: float | None
-    """No ring is faster: bytes on the wire over the slowest link's datasheet rate."""
+    """No ring is faster: bytes on the wire over the slowest link's rate, one way. In-switch reduction can be."""
     measured: float | None
     """At the collective bandwidth measured on this hardware."""
 
@@ -65,24 +65,17 @@ def link_bound(cluster: Cluster) -> Bandwidth | None:
 
 
 def measured_busbw(collective: str, cluster: Cluster) -> float | None:
-    """Measured bus bandwidth in GB/s for this collective over this cluster; None where nobody measured.
-
-    Inside one fast-link domain the count of GPUs has to be the measured one. Beyond it a ring's figure changes
-    little with their number, and its all-reduce stands in for gathers and scatters, of which there
-    are few measurements (the node preset says on how many nodes it was taken).
-    """
+    """Measured bus bandwidth in GB/s of this collective over so many GPUs, or nodes; None where nobody measured."""
     if cluster.node is None or cluster.gpu is None:
         return None
     if cluster.gpus <= cluster.node.domain_gpus:
         return cluster.gpu.busbw_gb_per_s.get(collective, {}).get(str(cluster.gpus))
-    across: Busbw = cluster.node.busbw_gb_per_s
-    by_nodes = across.get(collective) or across.get("all-reduce") or {}
-    return next(iter(by_nodes.values()), None)
+    return cluster.node.busbw_gb_per_s.get(collective, {}).get(str(cluster.nodes))
 
 
 def _gpu_link(gpu: Gpu, node: Node, gpus: int) -> Bandwidth:
     """The link between `gpus` GPUs of a node; in a mesh each pair has its own link only."""
-    rate, what = node.link_gb_per_s, node.link
+    rate, what = gpu.link_gb_per_s or node.link_gb_per_s, node.link
     if gpu.pair_link_gb_per_s is not None and gpu.pair_link_gb_per_s * (gpus - 1) < rate:
         rate, what = gpu.pair_link_gb_per_s * (gpus - 1), f"{gpus - 1} of the mesh's links"
     return Bandwidth(

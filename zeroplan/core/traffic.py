@@ -18,6 +18,12 @@ def plain_traffic(plan: Plan) -> Traffic:
     return _stage_traffic(plan, PLAIN_STAGE)
 
 
+def plain_gradient_bytes(plan: Plan) -> int:
+    """Bytes of one gradient in the all-reduce of plain data parallelism under this plan's framework and recipe."""
+    rules = plan.framework.sent(PLAIN_STAGE, plan.recipe.name)
+    return element_bytes(plan.recipe, rules[0].type)
+
+
 def _stage_traffic(plan: Plan, stage: int) -> Traffic:
     if plan.gpus == 1:
         return Traffic(())

@@ -3,12 +3,14 @@
 import json
 import os
 import re
+import stat
 import tomllib
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from zeroplan.errors import Faults, InputError, printable
+from zeroplan.errors import Faults, InputError, printable, unknown_name
 from zeroplan.formats.kinds import KINDS, Record
 
 MOST_FILES = 1000
@@ -24,6 +26,8 @@ def read_folder(folder: str) -> dict[str, dict[str, Record]]:
     if not kinds:
         raise InputError("--presets", f"{printable(folder)} holds no presets.", _layout())
     faults = Faults()
+    for entry in sorted(set(os.listdir(folder)) - set(KINDS)):
+        faults.attempt(lambda name=entry: _no_other_kind(folder, name))  # type: ignore[misc]
     found: dict[str, dict[str, Record]] = {}
     for kind in kinds:
         records = [faults.attempt(lambda k=kind, p=path: read_preset(k, p)) for path in _files(folder, kind)]  # type: ignore[misc]
@@ -38,6 +42,9 @@ def read_preset(kind: str, path: str) -> Record:
     if not NAME.fullmatch(name):
         raise InputError(path, "its file name is not a preset's name.", "Use a-z, 0-9, '.', '_' and '-'.")
     data = read_toml(path)
+    for key, text in _texts(data):
+        if not text.isprintable():
+            raise InputError(f"{path}, {key}", "holds control characters.", "Write plain text on one line.")
     if "name" in data:
         raise InputError(f"{path}, name", "a preset is named by its file.", "Leave the key out.")
     return validated(kind, name, data, path)
@@ -57,6 +64,8 @@ def validated(kind: str, name: str, data: dict[str, Any], path: str) -> Record:
 def read_toml(path: str) -> dict[str, Any]:
     """The tables of a TOML file that nobody vouches for."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise InputError(path, "is not a regular file.")
         if os.path.getsize(path) > LARGEST_FILE:
             raise InputError(path, f"is larger than {LARGEST_FILE // 1024} KiB; a preset is a small file.")
         with open(path, "rb") as file:
@@ -69,6 +78,26 @@ def read_toml(path: str) -> dict[str, Any]:
         raise InputError(path, "is nested too deeply.") from error
     except OSError as error:
         raise InputError(path, f"cannot be read: {error.strerror}.") from error
+
+
+def _no_other_kind(folder: str, entry: str) -> None:
+    """Raise for a folder of presets of no known kind: a misspelling would leave them unread."""
+    inside = os.path.join(folder, entry)
+    if os.path.isdir(inside) and any(name.endswith(".toml") for name in os.listdir(inside)):
+        raise unknown_name("--presets", "kind of preset", entry, KINDS, f"Kinds are {', '.join(KINDS)}.")
+
+
+def _texts(data: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Every text below `data`, keys included, with its dotted key."""
+    if isinstance(data, str):
+        yield key, data
+    elif isinstance(data, dict):
+        for name, inner in data.items():
+            yield key, name
+            yield from _texts(inner, f"{key}.{name}".lstrip("."))
+    elif isinstance(data, list):
+        for inner in data:
+            yield from _texts(inner, key)
 
 
 def _fault(path: str, item: dict[str, Any]) -> InputError:

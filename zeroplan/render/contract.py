@@ -87,6 +87,8 @@ class StageJson(TypedDict):
     peak_bytes: int | None
     """The largest sum of bytes alive in one phase; the verdict compares it with the budget."""
     peak_phases: list[str]
+    phase_bytes: dict[str, int]
+    """Bytes alive in each phase; the peak is the largest."""
     spare_bytes: int | None
     """Budget less peak; negative when over."""
     memory: list[TermJson]
@@ -136,16 +138,6 @@ class MinGpusJson(TypedDict):
     gpus: int | None
 
 
-class PriceJson(TypedDict):
-    """The nodes for all GPUs at the cheapest known price of a node with this GPU."""
-
-    node: str
-    nodes: int
-    node_usd_per_hour: float
-    usd_per_hour: float
-    where: str
-
-
 class ComparisonJson(TypedDict):
     """One GPU of a comparison; stage, spare and time are those of the recommended stage."""
 
@@ -157,9 +149,14 @@ class ComparisonJson(TypedDict):
     verdict: str
     spare_bytes: int | None
     wire_bytes: int | None
+    node: str | None
+    """The node that seconds and the price are of: the one asked for, else the cheapest to rent, else the usual one."""
+    bound_by: str | None
     seconds: SecondsJson
+    usd_per_hour: float | None
+    """All nodes together; null when no price is known."""
+    price_where: str | None
     min_gpus: list[MinGpusJson]
-    price: PriceJson | None
 
 
 class CompareJson(TypedDict):
@@ -207,6 +204,8 @@ class SolutionJson(TypedDict):
     gpu: str
     stage: int
     answer: int | None
+    at_limit: bool
+    """True: the answer is the most that zeroplan counts to, 1e18, and more may fit."""
     peak_bytes: int | None
     """At the answer."""
     budget_bytes: int

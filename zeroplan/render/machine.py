@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from zeroplan import __version__
 from zeroplan.core.estimate import Estimate, in_psi
+from zeroplan.core.framework import PHASES
 from zeroplan.core.hardware import Cluster
 from zeroplan.core.timing import Time, link_bound, transfer_time
 from zeroplan.core.verdict import DOES_NOT_FIT, CardAnswer, StageAnswer
@@ -17,7 +18,7 @@ from zeroplan.render.sentences import stage_name
 if TYPE_CHECKING:  # types only: what is not needed at run time is not imported
     from zeroplan.core.advice import Advice
     from zeroplan.core.claims import ClaimedBytes
-    from zeroplan.core.compare import Comparison, Price
+    from zeroplan.core.compare import Comparison
     from zeroplan.core.ledger import Term, Transfer
     from zeroplan.core.question import Question
     from zeroplan.core.solve import Solution
@@ -118,6 +119,7 @@ def stage_json(question: Question, answer: StageAnswer) -> contract.StageJson:
         "resident_bytes": found.memory.resident_bytes if found else None,
         "peak_bytes": found.memory.peak_bytes if found else None,
         "peak_phases": list(found.memory.peak_phases) if found else [],
+        "phase_bytes": {phase: found.memory.alive_bytes(phase) for phase in PHASES} if found else {},
         "spare_bytes": answer.spare_bytes,
         "memory": [term_json(term) for term in found.memory.terms] if found else [],
         "traffic": [transfer_json(found, transfer) for transfer in found.traffic.transfers] if found else [],
@@ -162,21 +164,25 @@ def seconds_json(time: Time) -> contract.SecondsJson:
     return {"link": time.link, "measured": time.measured}
 
 
-def comparison_json(row: Comparison) -> contract.ComparisonJson:
+def comparison_json(question: Question, row: Comparison) -> contract.ComparisonJson:
     answer, best = row.answer, row.answer.recommended
-    found = best.estimate if best else None
+    card, found = answer.card, best.estimate if best else None
+    bound = link_bound(Cluster(gpus=question.gpus, gpu=card.gpu, node=card.node))
     return {
-        "gpu": answer.card.gpu.name,
-        "title": answer.card.gpu.title,
+        "gpu": card.gpu.name,
+        "title": card.gpu.title,
         "usable_bytes": answer.usable_bytes,
         "budget_bytes": answer.budget_bytes,
         "recommended_stage": best.stage if best else None,
         "verdict": best.verdict if best else DOES_NOT_FIT,
         "spare_bytes": best.spare_bytes if best else None,
         "wire_bytes": found.traffic.wire_bytes if found else None,
+        "node": card.node.name if card.node else None,
+        "bound_by": bound.what if bound else None,
         "seconds": seconds_json(found.time) if found else UNKNOWN_TIME,
+        "usd_per_hour": row.usd_per_hour,
+        "price_where": card.node.price_where if card.node and row.usd_per_hour is not None else None,
         "min_gpus": [{"stage": stage, "gpus": gpus} for stage, gpus in row.min_gpus.items()],
-        "price": _price_json(row.price) if row.price else None,
     }
 
 
@@ -189,6 +195,7 @@ def solution_json(question: Question, solution: Solution) -> contract.SolutionJs
         "gpu": solution.card.gpu.name,
         "stage": solution.stage,
         "answer": solution.answer,
+        "at_limit": solution.at_limit,
         "peak_bytes": solution.peak_bytes,
         "budget_bytes": question.budget_bytes(solution.card),
     }
@@ -226,16 +233,6 @@ def _sweep_stage(point: SweepPoint, stage: int) -> contract.SweepStageJson:
         "wire_bytes": found.traffic.wire_bytes if found else None,
         "ratio_to_data_parallel": found.ratio_to_data_parallel if found else None,
         "verdicts": {card.gpu.name: point.verdict(stage, card) for card in point.question.cards},
-    }
-
-
-def _price_json(price: Price) -> contract.PriceJson:
-    return {
-        "node": price.node.name,
-        "nodes": price.nodes,
-        "node_usd_per_hour": price.node.price_usd_per_hour or 0.0,
-        "usd_per_hour": price.usd_per_hour,
-        "where": price.node.price_where,
     }
 
 

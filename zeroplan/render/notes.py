@@ -8,6 +8,8 @@ from zeroplan.core.verdict import TIGHT, CardAnswer, StageAnswer
 from zeroplan.render.sentences import listed, short_title, stage_label
 from zeroplan.units import format_count, format_ratio, format_size
 
+GATHERING_STAGE = 3
+"""The stage that gathers layers, which `--params` alone cannot size."""
 SHIPPED, TRY_SHIPPED = "DeepSpeed as shipped", "--framework deepspeed"
 
 
@@ -26,12 +28,12 @@ def cards_notes(question: Question, answers: Sequence[CardAnswer], advices: Sequ
     """The remarks on several cards; what holds for several is said once."""
     pairs = list(zip(answers, advices, strict=True))
     upgrades = _grouped((answer, _upgrade(answer, advice, unit)) for answer, advice in pairs)
-    ways_out = _grouped((answer, _way_out(advice)) for answer, advice in pairs)
     needs = _grouped((answer, _shipped_needs(answer, advice)) for answer, advice in pairs)
     shipped = "; ".join([*needs, *_shipped_sends(answers, advices)])
     return [
         *_general(question),
-        *(f"{remark}." for remark in (*upgrades, *ways_out)),
+        *(f"{remark}." for remark in upgrades),
+        *_ways_out(pairs),
         *([f"{SHIPPED} {shipped}: {TRY_SHIPPED}."] if shipped else []),
     ]
 
@@ -58,11 +60,13 @@ def _general(question: Question) -> list[str]:
 def _upgrade(answer: CardAnswer, advice: Advice, unit: str) -> str:
     after = advice.free_upgrade.estimate if advice.free_upgrade else None
     here = answer.recommended.estimate if answer.recommended else None
-    if not after or not here:
+    if not after or not here or after.plan.gpus == 1:
         return ""
     freed = format_size(here.memory.peak_bytes - after.memory.peak_bytes, unit)
     traffic = "the same" if after.traffic.wire_bytes == here.traffic.wire_bytes else "less"
-    return f"{stage_label(after.plan.strategy.stage)} frees {freed} {unit} more per GPU at {traffic} traffic"
+    stage = after.plan.strategy.stage
+    gathered = ", gathered layers not counted" if stage == GATHERING_STAGE else ""
+    return f"{stage_label(stage)} frees {freed} {unit} more per GPU at {traffic} traffic{gathered}"
 
 
 def _shipped_needs(answer: CardAnswer, advice: Advice) -> str:
@@ -117,6 +121,16 @@ def _way_out(advice: Advice) -> str:
         return ""
     stage, gpus = advice.way_out
     return f"{stage_label(stage)} fits from {format_count(gpus)} GPUs"
+
+
+def _ways_out(pairs: Sequence[tuple[CardAnswer, Advice]]) -> list[str]:
+    """From how many GPUs it fits on the cards where nothing does now: the fewest and the most."""
+    found = sorted((a.way_out[1], a.way_out[0], short_title(card)) for card, a in pairs if a.way_out)
+    if not found:
+        return []
+    ends = [found[0], found[-1]] if len(found) > 1 else found
+    spans = " to ".join(f"{format_count(gpus)} GPUs ({title})" for gpus, _, title in ends)
+    return [f"{stage_label(found[0][1])} fits from {spans}."]
 
 
 def _choice(answer: CardAnswer) -> tuple[int, str] | None:

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 
+from zeroplan.core.estimate import Estimate
 from zeroplan.core.question import Question
+from zeroplan.core.traffic import plain_gradient_bytes
 from zeroplan.core.verdict import FITS, TIGHT, CardAnswer, StageAnswer
-from zeroplan.units import format_count, format_ratio, format_share, format_size
+from zeroplan.units import counted, format_count, format_ratio, format_share, format_size
 
 PLAIN_TRAFFIC = "plain data parallelism"
 
@@ -79,17 +81,31 @@ def card_summary(question: Question, answer: CardAnswer, unit: str) -> str:
     )
 
 
-def assumptions(question: Question) -> str:
-    """What every figure rests on."""
-    batches = question.grad_accum
+def assumptions(question: Question, varied: str = "", span: tuple[int, int] = (0, 0)) -> str:
+    """What every figure rests on; `varied` is the field that runs over `span`."""
+
+    def amount(field: str, noun: str) -> str:
+        if field == varied:
+            return f"{format_count(span[0])} to {counted(span[1], noun)}"
+        return counted(getattr(question, field), noun)
+
     return (
-        f"{format_count(question.params)} parameters on {format_count(question.gpus)} data-parallel "
-        f"GPU{'s' if question.gpus > 1 else ''}. Recipe {question.recipe.name}: "
-        f"{question.recipe.bytes_per_parameter} bytes per parameter. Framework {question.framework.name}"
-        f"{' (the paper)' if question.framework.name == 'zero' else ''}. "
-        f"{format_count(batches)} micro-batch{'es' if batches > 1 else ''} per step. "
-        f"Headroom {format_share(float(question.headroom))}."
+        f"{amount('params', 'parameter')} on {amount('gpus', 'data-parallel GPU')}. {accounting(question)} "
+        f"{amount('grad_accum', 'micro-batch')} per step. Headroom {format_share(float(question.headroom))}."
     )
+
+
+def accounting(question: Question) -> str:
+    """The recipe and the framework."""
+    paper = " (the paper)" if question.framework.name == "zero" else ""
+    total = question.recipe.bytes_per_parameter
+    return f"Recipe {question.recipe.name}: {total} bytes per parameter. Framework {question.framework.name}{paper}."
+
+
+def yardstick(found: Estimate) -> str:
+    """What 1.0x of traffic is."""
+    size = plain_gradient_bytes(found.plan)
+    return f"1.0x is plain data parallelism: an all-reduce of {size}-byte gradients."
 
 
 def usable_memory(answer: CardAnswer, question: Question, unit: str) -> str:

@@ -13,6 +13,10 @@ STYLES = {GOOD: "green", WARN: "magenta", BAD: "red", DIM: "dim", STRONG: "bold"
 """Sixteen-colour names that read on light and dark backgrounds."""
 
 
+NARROWEST_TEXT = 12
+"""Columns below which text that wraps is not squeezed."""
+
+
 def print_blocks(blocks: Iterable[Block]) -> None:
     """Write the blocks to stdout, an empty line between them."""
     console = Console(highlight=False, markup=False, emoji=False)
@@ -46,10 +50,14 @@ def _needed(grid: Grid, padding: int) -> int:
     """The columns that the grid cannot do without."""
     texts = [[column.header, *(row[place].plain for row in grid.rows)] for place, column in enumerate(grid.columns)]
     widths = [
-        max(len(word) for text in cells for word in (text.split() or [""])) if column.wraps else max(map(len, cells))
+        min(_longest_word(cells), NARROWEST_TEXT) if column.wraps else max(map(len, cells))
         for column, cells in zip(grid.columns, texts, strict=True)
     ]
     return sum(widths) + padding * len(widths)
+
+
+def _longest_word(texts: Iterable[str]) -> int:
+    return max((len(word) for text in texts for word in text.split()), default=0)
 
 
 def _table(grid: Grid, padding: int) -> Table:

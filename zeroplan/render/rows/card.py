@@ -13,8 +13,11 @@ from zeroplan.render.notes import card_notes
 from zeroplan.render.rows.bar import LEGEND, bar, letters
 from zeroplan.render.rows.stages import stages_grid
 from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
-from zeroplan.render.sentences import assumptions, card_summary, stage_label, stage_name, usable_memory
+from zeroplan.render.sentences import assumptions, card_summary, stage_label, stage_name, usable_memory, yardstick
 from zeroplan.units import format_count, format_ratio, format_seconds
+
+SHOWN_PHASES = ("forward", "backward", "step")
+"""The phases whose sums the screen shows; nothing more is alive while loading or saving."""
 
 
 def card_blocks(question: Question, answer: CardAnswer, advice: Advice, style: Style) -> list[Block]:
@@ -52,9 +55,15 @@ def memory_grid(found: Estimate, style: Style) -> Grid:
         Column("formula", wraps=True),
     )
     rows = [_term_row(term, style) for term in found.memory.terms]
-    peak = cell(style.size(found.memory.peak_bytes), STRONG)
-    where = cell(_phases(found.memory.peak_phases), STRONG)
-    return Grid(columns, (*rows, (cell("peak", STRONG), cell(""), peak, where, cell(""))))
+    return Grid(columns, (*rows, *(_phase_row(found, phase, style) for phase in SHOWN_PHASES)))
+
+
+def _phase_row(found: Estimate, phase: str, style: Style) -> tuple[Cell, ...]:
+    """What is alive in one phase; the peak stands out."""
+    peak = phase in found.memory.peak_phases
+    weight = STRONG if peak else ""
+    size = style.size(found.memory.alive_bytes(phase))
+    return cell(f"in {phase}", weight), cell(""), cell(size, weight), cell("peak" if peak else "", weight), cell("")
 
 
 def _term_row(term: Term, style: Style) -> tuple[Cell, ...]:
@@ -147,4 +156,5 @@ def _footer(question: Question, shown: StageAnswer) -> str:
     asked = f"--params {format_count(question.params)} --gpus {question.gpus} --stage {shown.stage}"
     framework = question.framework
     more = "" if framework.name == "zero" else f" --framework {framework.name}"
-    return f"Not counted: {framework.not_counted}. Every number explained: zeroplan explain {asked}{more}"
+    scale = f"{yardstick(shown.estimate)} " if shown.estimate and question.gpus > 1 else ""
+    return f"{scale}Not counted: {framework.not_counted}. The formulas' sources: zeroplan explain {asked}{more}"

@@ -7,13 +7,18 @@ from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
 from zeroplan.render.sentences import assumptions, cards_summary, stage_label
 from zeroplan.units import format_count, format_number, format_seconds
 
+ROOMY = 100
+"""Columns from which the node has a column of its own."""
+
 
 def compare_blocks(question: Question, rows: list[Comparison], style: Style) -> list[Block]:
     """The screen: the answer, the cards, what the columns mean."""
     answers = tuple(row.answer for row in rows)
     summary = cards_summary(answers) if len(answers) <= 8 else _counted(rows)
+    cheapest = _cheapest(rows)
     return [
         Paragraph(summary, STRONG),
+        *([Paragraph(cheapest, tight=True)] if cheapest else []),
         Paragraph(assumptions(question)),
         _grid(question, rows, style),
         Paragraph(_footer(style), DIM),
@@ -30,6 +35,7 @@ def _grid(question: Question, rows: list[Comparison], style: Style) -> Grid:
         Column("link s", right=True),
         *(Column(f"Z{stage}", right=True) for stage in stages),
         Column("USD/h", right=True),
+        *((Column("node"),) if style.width >= ROOMY else ()),
     )
     return Grid(columns, tuple(_row(row, stages, style) for row in rows))
 
@@ -42,7 +48,7 @@ def _row(row: Comparison, stages: list[int], style: Style) -> tuple[Cell, ...]:
         lowest = cell(stage_label(best.stage), VERDICT_STYLES[best.verdict])
         left = left_cell(best.verdict, best.spare_bytes, style)
         seconds = cell(format_seconds(best.estimate.time.link))
-    price = cell(format_number(row.price.usd_per_hour, 0) if row.price else "unknown")
+    node = answer.card.node.name if answer.card.node else "unknown"
     return (
         cell(answer.card.gpu.name),
         cell(style.size(answer.usable_bytes, 1)),
@@ -50,8 +56,13 @@ def _row(row: Comparison, stages: list[int], style: Style) -> tuple[Cell, ...]:
         left,
         seconds,
         *(_least(row.min_gpus[stage]) for stage in stages),
-        price,
+        cell(_price(row)),
+        *((cell(node),) if style.width >= ROOMY else ()),
     )
+
+
+def _price(row: Comparison) -> str:
+    return "unknown" if row.usd_per_hour is None else format_number(row.usd_per_hour, 0)
 
 
 def _least(gpus: int | None) -> Cell:
@@ -68,10 +79,22 @@ def _counted(rows: list[Comparison]) -> str:
     return "; ".join(f"{name} on {count} of {len(rows)} cards" for name, count in sorted(stages.items())) + "."
 
 
+def _cheapest(rows: list[Comparison]) -> str:
+    """The card that costs least by the hour among those where something fits."""
+    priced = [row for row in rows if row.usd_per_hour is not None and row.answer.recommended]
+    if len(priced) < 2:
+        return ""
+    best = min(priced, key=lambda row: row.usd_per_hour or 0)
+    card, stage = best.answer.card, best.answer.recommended
+    node = card.node.name if card.node else "unknown"
+    where = f"{card.gpu.name} in {node}" + (f", {stage_label(stage.stage)}" if stage else "")
+    return f"Cheapest by the hour, of {len(priced)} with a known price: {where}, {_price(best)} USD/h."
+
+
 def _footer(style: Style) -> str:
     return (
-        f"usable, left: {style.unit} per GPU, left of the budget at the lowest stage. tight: fits only by using the "
-        "headroom. link s: a bound on the step's traffic. Z0 to Z3: the fewest GPUs at which the stage fits. USD/h: "
-        "all nodes, at the cheapest on-demand price known of a node with this GPU; --format json names it. "
-        "Sort with --sort."
+        f"usable, left: {style.unit} per GPU, left of the budget at the lowest stage for activations. tight: fits "
+        "only by using the headroom. link s: the step's traffic by a ring at link speed. Z0 to Z3: the fewest GPUs at "
+        "which the states fit; --headroom leaves room for activations. link s and USD/h, on demand, are of one node: "
+        "that of --node, else the cheapest to rent, else the usual one; json and csv name it. Sort with --sort."
     )

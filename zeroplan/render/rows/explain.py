@@ -4,15 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from zeroplan.core.claims import ClaimedBytes
 from zeroplan.core.estimate import Estimate, in_psi
+from zeroplan.core.framework import PHASES
 from zeroplan.core.ledger import Term, Transfer
 from zeroplan.core.question import Question
+from zeroplan.core.timing import link_bound
 from zeroplan.core.verdict import CardAnswer
 from zeroplan.core.word import Word
 from zeroplan.render.blocks import DIM, STRONG, Block, Column, Grid, Paragraph, cell
 from zeroplan.render.rows.card import psi_text
 from zeroplan.render.rows.style import Style
 from zeroplan.render.sentences import assumptions, stage_name, usable_memory
-from zeroplan.units import format_ratio
+from zeroplan.units import format_ratio, format_seconds
 
 
 def plan_blocks(
@@ -33,6 +35,7 @@ def plan_blocks(
         Paragraph(assumptions(question)),
         *(grid for grid in grids if grid.rows),
         *([Paragraph(f"With {_given(inputs)}.")] if inputs else []),
+        *peak_blocks(found, style),
         *(block for claim in claims for block in _claim(claim, style)),
         *sources.blocks(),
         *([Paragraph(" ".join(notes), DIM)] if notes else []),
@@ -75,6 +78,41 @@ def words_grid(words: Iterable[Word]) -> list[Block]:
     ]
 
 
+def peak_blocks(found: Estimate, style: Style) -> list[Block]:
+    """What is alive in each phase, and which of them is the peak."""
+    memory = found.memory
+    columns = (Column("alive in"), Column(style.unit, right=True), Column("bytes", right=True), Column(""))
+    rows = tuple(
+        (
+            cell(phase),
+            cell(style.size(memory.alive_bytes(phase))),
+            cell(f"{memory.alive_bytes(phase):,}"),
+            cell("peak" if phase in memory.peak_phases else "", STRONG),
+        )
+        for phase in PHASES
+    )
+    return [Grid(columns, rows)]
+
+
+def time_blocks(found: Estimate) -> list[Block]:
+    """Where the time of the traffic comes from."""
+    bound = link_bound(found.plan.cluster)
+    if bound is None:
+        return [Paragraph("Time of the traffic: unknown; name a GPU whose node is known, or --node.")]
+    sent, rate = found.traffic.wire_bytes, bound.bytes_per_s
+    return [
+        Paragraph(f"time by a ring at link speed: {_seconds(found.time.link)}", STRONG),
+        Paragraph(f"{sent:,} bytes sent / {rate:,} bytes per second: {bound.what}", tight=True, indent=2),
+        Paragraph(f"time at measured bandwidth: {_seconds(found.time.measured)}", STRONG),
+        Paragraph(
+            "each collective's bytes over the bus bandwidth measured on so many GPUs (zeroplan presets gpu NAME) "
+            "or nodes (zeroplan presets node NAME)",
+            tight=True,
+            indent=2,
+        ),
+    ]
+
+
 def memory_blocks(question: Question, answer: CardAnswer, style: Style) -> list[Block]:
     """Where a card's budget comes from."""
     gpu = answer.card.gpu
@@ -84,6 +122,10 @@ def memory_blocks(question: Question, answer: CardAnswer, style: Style) -> list[
         Paragraph(usable_memory(answer, question, style.unit), tight=True),
         Paragraph(f"Source: {source}.", DIM, tight=True),
     ]
+
+
+def _seconds(seconds: float | None) -> str:
+    return format_seconds(seconds) if seconds is None else f"{format_seconds(seconds)} s"
 
 
 def _totals(found: Estimate, style: Style) -> str:

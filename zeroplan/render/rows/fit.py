@@ -9,7 +9,7 @@ from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Parag
 from zeroplan.render.notes import cards_notes
 from zeroplan.render.rows.stages import stages_grid
 from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
-from zeroplan.render.sentences import assumptions, cards_summary, stage_label
+from zeroplan.render.sentences import assumptions, cards_summary, stage_label, yardstick
 from zeroplan.units import format_seconds
 
 
@@ -56,8 +56,11 @@ def _card_row(answer: CardAnswer, style: Style) -> tuple[Cell, ...]:
 def _footer(question: Question, answers: tuple[CardAnswer, ...], style: Style) -> str:
     size = "GB is 1e9 bytes." if style.unit == "GB" else "GiB is 2^30 bytes."
     aliases = [f"{a.card.asked} is {a.card.gpu.name}. " for a in answers if a.card.asked]
+    found = answers[0].offered[0].estimate
+    scale = f"{yardstick(found)} " if found and question.gpus > 1 else ""
     return (
         f"{''.join(aliases)}left: of usable memory less the headroom. Not counted: "
-        f"{question.framework.not_counted}. tight: fits only by using the headroom. link s: a bound on "
-        f"the step's traffic at the lowest stage. {size} One GPU in detail: --gpu a100-80gb."
+        f"{question.framework.not_counted}. tight: fits only by using the headroom. {scale}link s: the step's "
+        "traffic at the lowest stage by a ring at link speed, in each card's usual node "
+        f"(zeroplan presets gpu). {size} One GPU in detail: --gpu a100-80gb."
     )

@@ -30,7 +30,8 @@ def kind_blocks(kind: str, records: list[Any], style: Style) -> list[Block]:
 
 def preset_blocks(kind: str, record: Any) -> list[Block]:
     """Every field of one preset that is set."""
-    simple = [(key, value) for key, value in _set_fields(record) if not _is_table(value)]
+    heading = ("name", "title")
+    simple = [(key, value) for key, value in _set_fields(record) if key not in heading and not _is_table(value)]
     tables = [(key, value) for key, value in _set_fields(record) if _is_table(value)]
     rows = tuple((cell(key, DIM), cell(_shown(value))) for key, value in simple)
     blocks: list[Block] = [
@@ -38,7 +39,7 @@ def preset_blocks(kind: str, record: Any) -> list[Block]:
         Grid((Column("field"), Column("value", wraps=True)), rows),
     ]
     for key, value in tables:
-        blocks += [Paragraph(key, STRONG), _table(value)]
+        blocks += _table(key, value)
     return blocks
 
 
@@ -112,19 +113,23 @@ _NUMBERS = {"usable GB", "usable GiB", "link GB/s", "NICs GB/s", "USD/h", "GPUs"
 
 def _set_fields(record: Any) -> list[tuple[str, Any]]:
     pairs = [(field.name, getattr(record, field.name)) for field in fields(record)]
-    return [
-        (key, value) for key, value in pairs if key not in ("name", "title") and value not in (None, "", (), {}, False)
-    ]
+    return [(key, value) for key, value in pairs if value not in (None, "", (), {})]
 
 
 def _is_table(value: Any) -> bool:
     return isinstance(value, tuple) and bool(value) and hasattr(value[0], "__dataclass_fields__")
 
 
-def _table(records: tuple[Any, ...]) -> Grid:
-    keys = [f.name for f in fields(records[0]) if any(getattr(r, f.name) not in (None, "", ()) for r in records)]
-    rows = tuple(tuple(cell(_shown(getattr(record, key))) for key in keys) for record in records)
-    return Grid(tuple(Column(key, wraps=True) for key in keys), rows)
+def _table(key: str, records: tuple[Any, ...]) -> list[Block]:
+    """A paragraph for each record of a list: what it is, what else it says, its source."""
+    blocks: list[Block] = [Paragraph(key, STRONG)]
+    for record in records:
+        (_, first), *rest = [(name, value) for name, value in _set_fields(record) if name != "source"]
+        said = "; ".join(f"{name} {_shown(value)}" for name, value in rest)
+        blocks.append(Paragraph(f"{_shown(first)}: {said}", tight=True, indent=2))
+        source = getattr(record, "source", "")
+        blocks += [Paragraph(source, DIM, tight=True, indent=4)] if source else []
+    return blocks
 
 
 def _shown(value: Any) -> str:
@@ -132,7 +137,9 @@ def _shown(value: Any) -> str:
         return "; ".join(f"{key}: {_shown(inner)}" for key, inner in value.items())
     if isinstance(value, tuple):
         return ", ".join(map(_shown, value))
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _jsonable(value: Any) -> Any:

@@ -18,6 +18,7 @@ def stages_grid(question: Question, estimates: dict[int, Estimate | None], style
     """
     found = [estimate for estimate in estimates.values() if estimate]
     peaks = peaks and any(one.memory.peak_bytes != one.memory.resident_bytes for one in found)
+    style = style.for_sizes(size for one in found for size in (one.memory.peak_bytes, one.traffic.wire_bytes))
     widths = {role: max(len(style.size(e.memory.bytes_of(role))) for e in found) for role in ROLES}
     columns = (
         Column(f"{style.unit} per GPU"),
@@ -31,7 +32,12 @@ def stages_grid(question: Question, estimates: dict[int, Estimate | None], style
 
 
 def _row(
-    question: Question, stage: int, found: Estimate | None, widths: dict[str, int], peaks: bool, style: Style
+    question: Question,
+    stage: int,
+    found: Estimate | None,
+    widths: dict[str, int],
+    peaks: bool,
+    style: Style,
 ) -> tuple[Cell, ...]:
     name = cell(stage_name(question, stage), STRONG)
     if found is None:

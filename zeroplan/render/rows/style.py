@@ -1,10 +1,11 @@
 """How a screen is to look: unit, width and characters."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from zeroplan.core.verdict import DOES_NOT_FIT, FITS, NOT_OFFERED, TIGHT
 from zeroplan.render.blocks import BAD, DIM, GOOD, WARN, Cell, cell
-from zeroplan.units import format_size
+from zeroplan.units import UNITS, format_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -14,10 +15,17 @@ class Style:
     unit: str = "GB"
     width: int = 80
     unicode: bool = True
+    digits: int = 2
+    """Decimals of a size."""
 
-    def size(self, size: int | None, digits: int = 2) -> str:
+    def size(self, size: int | None, digits: int | None = None) -> str:
         """A size in the unit, without its name."""
-        return "-" if size is None else format_size(size, self.unit, digits)
+        return "-" if size is None else format_size(size, self.unit, self.digits if digits is None else digits)
+
+    def for_sizes(self, sizes: Iterable[int]) -> "Style":
+        """Fewer decimals where sizes are so large that nobody reads them."""
+        largest = max(sizes, default=0) / UNITS[self.unit]
+        return replace(self, digits=2 if largest < 1000 else 1 if largest < 10_000 else 0)
 
 
 VERDICT_STYLES = {FITS: GOOD, TIGHT: WARN, DOES_NOT_FIT: BAD, NOT_OFFERED: DIM}

@@ -1,35 +1,38 @@
 """The screen of `zeroplan sweep`: the paper's Table 1, and the traffic beside it."""
 
-from zeroplan.core.question import Question
-from zeroplan.core.sweep import SweepPoint
+from zeroplan.core.question import Card, Question
+from zeroplan.core.sweep import FIELDS, SweepPoint
 from zeroplan.core.verdict import DOES_NOT_FIT, FITS, NOT_OFFERED, TIGHT
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.rows.style import VERDICT_STYLES, Style
-from zeroplan.render.sentences import assumptions, listed, stage_label
-from zeroplan.units import format_count, format_ratio
+from zeroplan.render.sentences import assumptions, stage_label
+from zeroplan.units import counted, format_count, format_ratio
 
 MARKS = {FITS: "", TIGHT: " tight", DOES_NOT_FIT: " no", NOT_OFFERED: ""}
 
 
 def sweep_blocks(question: Question, over: str, points: list[SweepPoint], style: Style) -> list[Block]:
-    """A row a value: the peak of every stage, then its traffic."""
-    cards = question.cards
+    """A row a value: the peak of every stage, on each card named, then the traffic."""
+    values = [point.value for point in points]
+    setting = assumptions(question, FIELDS[over], (min(values), max(values)))
+    cards: list[Card | None] = list(question.cards) or [None]
     return [
-        Paragraph(f"Peak memory and traffic per GPU over {len(points)} values of {over}.", STRONG),
-        Paragraph(f"At the first value: {assumptions(points[0].question)}"),
-        _memory_grid(over, points, style),
+        Paragraph(f"Peak memory and traffic per GPU over {counted(len(points), 'value')} of {over}.", STRONG),
+        Paragraph(setting),
+        *(block for card in cards for block in _memory_blocks(over, points, card, style)),
         _traffic_grid(over, points, style),
-        *([Paragraph(_fit_note(question), DIM)] if cards else []),
+        *([Paragraph("no: does not fit. tight: fits only by using the headroom.", DIM)] if question.cards else []),
     ]
 
 
-def _memory_grid(over: str, points: list[SweepPoint], style: Style) -> Grid:
+def _memory_blocks(over: str, points: list[SweepPoint], card: Card | None, style: Style) -> list[Block]:
     stages = list(points[0].estimates)
-    columns = (
-        Column(f"peak {style.unit}, {over}", right=True),
-        *(Column(stage_label(s), right=True) for s in stages),
-    )
-    return Grid(columns, tuple(_row(p, [_peak(p, s, style) for s in stages]) for p in points))
+    columns = (Column(f"peak {style.unit}, {over}", right=True), *(Column(stage_label(s), right=True) for s in stages))
+    grid = Grid(columns, tuple(_row(p, [_peak(p, s, card, style) for s in stages]) for p in points))
+    if card is None:
+        return [grid]
+    budget = style.size(points[0].question.budget_bytes(card))
+    return [Paragraph(f"On {card.gpu.title}, a budget of {budget} {style.unit}:"), grid]
 
 
 def _traffic_grid(over: str, points: list[SweepPoint], style: Style) -> Grid:
@@ -45,14 +48,14 @@ def _row(point: SweepPoint, cells: list[Cell]) -> tuple[Cell, ...]:
     return (cell(format_count(point.value), STRONG), *cells)
 
 
-def _peak(point: SweepPoint, stage: int, style: Style) -> Cell:
+def _peak(point: SweepPoint, stage: int, card: Card | None, style: Style) -> Cell:
     found = point.estimates[stage]
     if found is None:
         return cell("-", DIM)
     size = style.size(found.memory.peak_bytes)
-    if len(point.question.cards) != 1:
+    if card is None:
         return cell(size)
-    verdict = point.verdict(stage, point.question.cards[0])
+    verdict = point.verdict(stage, card)
     return cell(f"{size}{MARKS[verdict]}", VERDICT_STYLES[verdict])
 
 
@@ -62,10 +65,3 @@ def _sent(point: SweepPoint, stage: int, style: Style) -> Cell:
         return cell("-", DIM)
     ratio = format_ratio(found.ratio_to_data_parallel) if found.ratio_to_data_parallel is not None else "-"
     return cell(f"{style.size(found.traffic.wire_bytes)} {ratio:>5}")
-
-
-def _fit_note(question: Question) -> str:
-    names = listed(card.gpu.name for card in question.cards)
-    if len(question.cards) == 1:
-        return f"no: does not fit on {names}. tight: fits only by using the headroom."
-    return f"Verdicts for {names}: --format json or csv."
