@@ -1,9 +1,11 @@
 """Options to a question: every bad option is found before the first is reported."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 import click
 from click.core import ParameterSource
@@ -20,27 +22,29 @@ from zeroplan.units import parse_count, parse_share, parse_size
 
 T = TypeVar("T")
 
+if TYPE_CHECKING:
+
+    class Given(TypedDict):
+        """The shared options as typed."""
+
+        params: str | None
+        gpus: str | None
+        stage: tuple[str, ...]
+        gpu: tuple[str, ...]
+        memory: str | None
+        node: str | None
+        presets: str | None
+        recipe: str | None
+        optimizer_bytes: str | None
+        framework: str
+        grad_accum: str
+        headroom: str
+        unit: str
+        format: str
+
+
 SHIPPED = "deepspeed"
 """The framework whose shipped behaviour is compared with the paper's algorithm."""
-
-
-class Given(TypedDict):
-    """The shared options as typed."""
-
-    params: str | None
-    gpus: str | None
-    stage: tuple[str, ...]
-    gpu: tuple[str, ...]
-    memory: str | None
-    node: str | None
-    presets: str | None
-    recipe: str | None
-    optimizer_bytes: str | None
-    framework: str
-    grad_accum: str
-    headroom: str
-    unit: str
-    format: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -145,7 +149,7 @@ def _settled(given: Given) -> Given:
     """What was given, less what environment variables say against the command line."""
     aside = {second for first, second in CLASHES if typed(first) and not typed(second)}
     empty: dict[str, object] = {name: () if name == "gpu" else None for name in aside}
-    return cast(Given, {**given, **empty})
+    return cast("Given", {**given, **empty})
 
 
 def _parts(texts: tuple[str, ...]) -> list[str]:

@@ -1,19 +1,24 @@
 """`zeroplan compare`: every card side by side."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
-from zeroplan.cli.asking import Asked, Given, ask
+from zeroplan.cli.asking import Asked, ask
 from zeroplan.cli.options import OUTPUT, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.output import show
 from zeroplan.core.compare import SORTS, Comparison, compare, in_cheapest_node
 from zeroplan.core.hardware import Gpu, Node
 from zeroplan.core.question import Question
 from zeroplan.formats.presets import Presets
+
+if TYPE_CHECKING:
+    from zeroplan.cli.asking import Given
 
 
 @click.command("compare", cls=GroupedCommand, short_help="Cards side by side.")
@@ -59,7 +64,8 @@ def _every_gpu(presets: Presets) -> list[Gpu]:
 
 
 def _json(asked: Asked, rows: list[Comparison]) -> dict[str, Any]:
-    from zeroplan.render.machine import comparison_json, header, request_json
+    from zeroplan.render.answers import comparison_json
+    from zeroplan.render.machine import header, request_json
 
     results = [comparison_json(asked.question, row) for row in rows]
     return {**header("compare"), "request": request_json(asked.question, asked.node), "results": results}

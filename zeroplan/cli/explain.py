@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from zeroplan.cli import ANSWERED
-from zeroplan.cli.asking import Asked, Given, ask, missing, no_cards, typed
+from zeroplan.cli.asking import Asked, ask, missing, no_cards, typed
 from zeroplan.cli.options import GroupedCommand, shared
 from zeroplan.cli.output import show
 from zeroplan.core.claims import ClaimedBytes, claimed
@@ -21,6 +21,7 @@ from zeroplan.errors import InputError, printable, unknown_name
 from zeroplan.formats.presets import Presets
 
 if TYPE_CHECKING:  # a JSON answer needs no screen
+    from zeroplan.cli.asking import Given
     from zeroplan.render.blocks import Block
     from zeroplan.render.rows.style import Style
 
@@ -72,7 +73,8 @@ def _explain_words(given: Given, term: str | None) -> None:
         return word_blocks(words) if term is not None else words_grid(words)
 
     def data() -> dict[str, Any]:
-        from zeroplan.render.machine import header, word_json
+        from zeroplan.render.answers import word_json
+        from zeroplan.render.machine import header
 
         empty: dict[str, Any] = {"request": None, "term": term, "stage": None, "claims": []}
         return {**header("explain"), **empty, "words": [word_json(word) for word in words]}
@@ -178,15 +180,8 @@ def _blocks(explained: Explained, style: Style) -> list[Block]:
 
 def _json(explained: Explained) -> dict[str, Any]:
     from zeroplan.core.verdict import StageAnswer
-    from zeroplan.render.machine import (
-        claim_json,
-        header,
-        request_json,
-        stage_json,
-        term_json,
-        transfer_json,
-        word_json,
-    )
+    from zeroplan.render.answers import claim_json, word_json
+    from zeroplan.render.machine import header, request_json, stage_json, term_json, transfer_json
 
     asked, found = explained.asked, explained.found
     answer = (

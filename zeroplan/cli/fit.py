@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
-from zeroplan.cli.asking import Asked, Given, ask, shipped_question
+from zeroplan.cli.asking import Asked, ask, shipped_question
 from zeroplan.cli.options import GroupedCommand, shared
 from zeroplan.cli.output import show
 from zeroplan.core.advice import Advice, advise
 from zeroplan.core.verdict import CardAnswer, fit
 
 if TYPE_CHECKING:  # a JSON answer needs no screen
+    from zeroplan.cli.asking import Given
     from zeroplan.render.blocks import Block
     from zeroplan.render.rows.style import Style
 

@@ -1,15 +1,20 @@
 """`zeroplan solve`: the inverse questions."""
 
-from typing import Any, Unpack
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
-from zeroplan.cli.asking import Asked, Given, ask, typed
+from zeroplan.cli.asking import Asked, ask, typed
 from zeroplan.cli.options import GroupedCommand, shared
 from zeroplan.cli.output import show
 from zeroplan.core.solve import SOLVERS, Solution, solve
 from zeroplan.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from zeroplan.cli.asking import Given
 
 
 @click.command("solve", cls=GroupedCommand, short_help="The largest model or fewest GPUs that fit.")
@@ -47,7 +52,8 @@ def command(what: str, **given: Unpack[Given]) -> int:
 
 
 def _json(asked: Asked, what: str, solutions: list[Solution]) -> dict[str, Any]:
-    from zeroplan.render.machine import header, request_json, solution_json
+    from zeroplan.render.answers import solution_json
+    from zeroplan.render.machine import header, request_json
 
     request = {**request_json(asked.question, asked.node), SOLVERS[what][0]: None}
     results = [solution_json(asked.question, solution) for solution in solutions]

@@ -1,12 +1,14 @@
 """`zeroplan sweep`: one input varied, every stage."""
 
+from __future__ import annotations
+
 from functools import partial
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 from zeroplan.cli import ANSWERED
-from zeroplan.cli.asking import Asked, Given, ask, no_cards, parse_gpus, parse_params, typed
+from zeroplan.cli.asking import Asked, ask, no_cards, parse_gpus, parse_params, typed
 from zeroplan.cli.options import QUESTION, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.output import show
 from zeroplan.core.plan import MOST_MICRO_BATCHES
@@ -16,6 +18,9 @@ from zeroplan.units import parse_count
 
 MOST_VALUES = 1000
 EXAMPLE = "--over gpus=1,4,16,64"
+
+if TYPE_CHECKING:
+    from zeroplan.cli.asking import Given
 
 
 @click.command("sweep", cls=GroupedCommand, short_help="One input varied, every stage.")
@@ -87,7 +92,8 @@ def _value(name: str, text: str) -> int:
 
 
 def _json(asked: Asked, over: str, points: list[SweepPoint]) -> dict[str, Any]:
-    from zeroplan.render.machine import header, request_json, sweep_point_json
+    from zeroplan.render.answers import sweep_point_json
+    from zeroplan.render.machine import header, request_json
 
     return {
         **header("sweep"),

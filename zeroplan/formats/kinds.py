@@ -1,23 +1,19 @@
 """The kinds of presets, and how the tables of a TOML file become a record."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from zeroplan.core.framework import Claim, Framework, Holding, Stage, TransferRule
 from zeroplan.core.hardware import Gpu, Node
 from zeroplan.core.recipe import Recipe, State
-from zeroplan.core.word import Word
 
-Record = Gpu | Node | Recipe | Framework | Word
-R = TypeVar("R", bound=Record)
+if TYPE_CHECKING:  # words are seldom asked for
+    from zeroplan.core.word import Word
 
-KINDS: dict[str, type[Record]] = {
-    "gpu": Gpu,
-    "node": Node,
-    "recipe": Recipe,
-    "framework": Framework,
-    "word": Word,
-}
+Record: TypeAlias = "Gpu | Node | Recipe | Framework | Word"
+R = TypeVar("R", bound="Record")
+
+KINDS = ("gpu", "node", "recipe", "framework", "word")
 PARTS: dict[str, type[Any]] = {
     "states": State,
     "stages": Stage,
@@ -26,6 +22,15 @@ PARTS: dict[str, type[Any]] = {
     "claims": Claim,
 }
 """The keys whose tables are records of their own."""
+
+
+def record_type(kind: str) -> "type[Record]":
+    """The record that presets of this kind become."""
+    if kind == "word":
+        from zeroplan.core.word import Word
+
+        return Word
+    return {"gpu": Gpu, "node": Node, "recipe": Recipe, "framework": Framework}[kind]
 
 
 def build(record: Callable[..., R], name: str, data: dict[str, Any]) -> R:

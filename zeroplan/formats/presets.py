@@ -6,17 +6,19 @@ The bundled ones are built directly (a test passes each through validation); a u
 import os
 import tomllib
 from functools import cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from zeroplan.core.framework import Framework
 from zeroplan.core.hardware import Gpu, Node
 from zeroplan.core.question import Card
 from zeroplan.core.recipe import Recipe
-from zeroplan.core.word import Word
 from zeroplan.errors import InputError, unknown_name
-from zeroplan.formats.kinds import KINDS, Record, build
+from zeroplan.formats.kinds import KINDS, Record, build, record_type
 
-R = TypeVar("R", bound=Record)
+if TYPE_CHECKING:
+    from zeroplan.core.word import Word
+
+R = TypeVar("R", bound="Record")
 
 FEATURED = (
     "v100-sxm2-32gb",
@@ -64,7 +66,9 @@ class Presets:
     def framework(self, name: str, where: str = "--framework") -> Framework:
         return self._find("framework", name, where, Framework)
 
-    def word(self, name: str, where: str = "TERM") -> Word:
+    def word(self, name: str, where: str = "TERM") -> "Word":
+        from zeroplan.core.word import Word
+
         return self._find("word", name, where, Word)
 
     def names(self, kind: str) -> list[str]:
@@ -77,7 +81,7 @@ class Presets:
 
     def get(self, kind: str, name: str) -> Record:
         """One record by kind and name or alias."""
-        return self._find(kind, name, f"presets {kind}", KINDS[kind])
+        return self._find(kind, name, f"presets {kind}", record_type(kind))
 
     @property
     def featured(self) -> list[Gpu]:
@@ -115,7 +119,7 @@ class Presets:
             return self._user[kind][name]
         loaded = self._loaded.get((kind, name))
         if loaded is None:
-            loaded = build(KINDS[kind], name, tomllib.loads(self._text(kind, name)))
+            loaded = build(record_type(kind), name, tomllib.loads(self._text(kind, name)))
             self._loaded[kind, name] = loaded
         return loaded
 

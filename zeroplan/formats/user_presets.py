@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from zeroplan.errors import Faults, InputError, printable, unknown_name
-from zeroplan.formats.kinds import KINDS, Record
+from zeroplan.formats.kinds import KINDS, Record, record_type
 
 MOST_FILES = 1000
 LARGEST_FILE = 256 * 1024
@@ -52,7 +52,7 @@ def read_preset(kind: str, path: str) -> Record:
 
 def validated(kind: str, name: str, data: dict[str, Any], path: str) -> Record:
     """The record of `data`, checked strictly; raises InputError naming every bad key."""
-    adapter: TypeAdapter[Record] = TypeAdapter(KINDS[kind])
+    adapter: TypeAdapter[Record] = TypeAdapter(record_type(kind))
     try:
         return adapter.validate_json(json.dumps({"name": name, **data}))
     except TypeError as error:  # json knows no dates, and TOML nothing else that it does not know

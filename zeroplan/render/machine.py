@@ -11,19 +11,14 @@ from zeroplan.core.estimate import Estimate, in_psi
 from zeroplan.core.framework import PHASES
 from zeroplan.core.hardware import Cluster
 from zeroplan.core.timing import Time, link_bound, transfer_time
-from zeroplan.core.verdict import DOES_NOT_FIT, CardAnswer, StageAnswer
+from zeroplan.core.verdict import CardAnswer, StageAnswer
 from zeroplan.render.notes import card_notes
 from zeroplan.render.sentences import stage_name
 
 if TYPE_CHECKING:  # types only: what is not needed at run time is not imported
     from zeroplan.core.advice import Advice
-    from zeroplan.core.claims import ClaimedBytes
-    from zeroplan.core.compare import Comparison
     from zeroplan.core.ledger import Term, Transfer
     from zeroplan.core.question import Question
-    from zeroplan.core.solve import Solution
-    from zeroplan.core.sweep import SweepPoint
-    from zeroplan.core.word import Word
     from zeroplan.render import contract
 
 _line = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
@@ -162,78 +157,6 @@ def transfer_json(found: Estimate, transfer: Transfer) -> contract.TransferJson:
 
 def seconds_json(time: Time) -> contract.SecondsJson:
     return {"link": time.link, "measured": time.measured}
-
-
-def comparison_json(question: Question, row: Comparison) -> contract.ComparisonJson:
-    answer, best = row.answer, row.answer.recommended
-    card, found = answer.card, best.estimate if best else None
-    bound = link_bound(Cluster(gpus=question.gpus, gpu=card.gpu, node=card.node))
-    return {
-        "gpu": card.gpu.name,
-        "title": card.gpu.title,
-        "usable_bytes": answer.usable_bytes,
-        "budget_bytes": answer.budget_bytes,
-        "recommended_stage": best.stage if best else None,
-        "verdict": best.verdict if best else DOES_NOT_FIT,
-        "spare_bytes": best.spare_bytes if best else None,
-        "wire_bytes": found.traffic.wire_bytes if found else None,
-        "node": card.node.name if card.node else None,
-        "bound_by": bound.what if bound else None,
-        "seconds": seconds_json(found.time) if found else UNKNOWN_TIME,
-        "usd_per_hour": row.usd_per_hour,
-        "price_where": card.node.price_where if card.node and row.usd_per_hour is not None else None,
-        "min_gpus": [{"stage": stage, "gpus": gpus} for stage, gpus in row.min_gpus.items()],
-    }
-
-
-def sweep_point_json(point: SweepPoint) -> contract.SweepPointJson:
-    return {"value": point.value, "stages": [_sweep_stage(point, stage) for stage in point.estimates]}
-
-
-def solution_json(question: Question, solution: Solution) -> contract.SolutionJson:
-    return {
-        "gpu": solution.card.gpu.name,
-        "stage": solution.stage,
-        "answer": solution.answer,
-        "at_limit": solution.at_limit,
-        "peak_bytes": solution.peak_bytes,
-        "budget_bytes": question.budget_bytes(solution.card),
-    }
-
-
-def word_json(word: Word) -> contract.WordJson:
-    return {
-        "name": word.name,
-        "title": word.title,
-        "text": word.text,
-        "formula": word.formula,
-        "see": list(word.see),
-        "source": word.source,
-    }
-
-
-def claim_json(claim: ClaimedBytes) -> contract.ClaimJson:
-    return {
-        "name": claim.claim.name,
-        "bytes": claim.bytes,
-        "formula": claim.formula,
-        "inputs": dict(claim.inputs),
-        "judgement": claim.claim.judgement,
-        "source": claim.claim.source,
-    }
-
-
-def _sweep_stage(point: SweepPoint, stage: int) -> contract.SweepStageJson:
-    found = point.estimates[stage]
-    return {
-        "stage": stage,
-        "resident_bytes": found.memory.resident_bytes if found else None,
-        "peak_bytes": found.memory.peak_bytes if found else None,
-        "traffic_psi": found.psi if found else None,
-        "wire_bytes": found.traffic.wire_bytes if found else None,
-        "ratio_to_data_parallel": found.ratio_to_data_parallel if found else None,
-        "verdicts": {card.gpu.name: point.verdict(stage, card) for card in point.question.cards},
-    }
 
 
 def _flat(record: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
