@@ -87,7 +87,9 @@ def test_sizes(text: str, value: int) -> None:
     assert parse_size(text, "--memory") == value
 
 
-@pytest.mark.parametrize("text", ["48", "48G", "GB", "-48GB", "0GB", "1e30TB", "48 GBs"])
+@pytest.mark.parametrize(
+    "text", ["48", "48G", "GB", "-48GB", "0GB", "1e30TB", "48 GBs", "48Gb", "48Gib", "1__0GB", "_8GB"]
+)
 def test_bad_sizes(text: str) -> None:
     with pytest.raises(InputError):
         parse_size(text, "--memory")

@@ -2,6 +2,7 @@
 
 import gc
 import sys
+from contextlib import suppress
 
 
 def main() -> int:
@@ -11,11 +12,13 @@ def main() -> int:
     end, saves a tenth of the time.
     """
     gc.disable()
-    if sys.argv[1:] == ["--version"]:
+    if sys.argv[1:] == ["--version"] and sys.stdout is not None:
         from zeroplan import __version__
 
-        sys.stdout.write(f"zeroplan {__version__}\n")
-        return 0
+        with suppress(OSError):  # below, the same again says why it cannot be written
+            sys.stdout.write(f"zeroplan {__version__}\n")
+            sys.stdout.flush()
+            return 0
     from zeroplan.cli import run
 
     status = run(sys.argv[1:])

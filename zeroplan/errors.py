@@ -76,5 +76,9 @@ def unknown_name(where: str, kind: str, name: str, known: Iterable[str], see: st
 def printable(text: object, limit: int = LONGEST_ECHO) -> str:
     """A user's text in quotes: one line, no control characters or escapes, at most `limit` characters."""
     raw = str(text)
-    safe = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in raw[:limit])
-    return f"'{safe}{'...' if len(raw) > limit else ''}'"
+    return f"'{one_line(raw[:limit])}{'...' if len(raw) > limit else ''}'"
+
+
+def one_line(text: str) -> str:
+    """The text with every control character, line breaks and escapes among them, replaced."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

@@ -53,6 +53,8 @@ def _are_digits(text: str) -> bool:
 def _ungrouped(whole: str) -> str:
     """Digits without their grouping: 7_500 and 7,500 are 7500; 7,5 stays as it is, and so no number."""
     head, *groups = whole.split(",")
+    if "__" in whole or whole.startswith("_") or whole.endswith("_"):
+        return whole
     if groups and (not 1 <= len(head) <= 3 or any(len(group) != 3 for group in groups)):
         return whole
     return "".join((head, *groups)).replace("_", "")
@@ -74,6 +76,8 @@ def parse_count(text: str, where: str, high: int, example: str) -> int:
 def parse_size(text: str, where: str) -> int:
     """Bytes of a size with a unit, such as 48GB, 44.35GiB or 81559MiB; rounds down to whole bytes."""
     numerator, denominator, unit = parse_decimal(text, where, "48GB or 44.35GiB")
+    if text.strip().endswith("b") and text.strip()[-len(unit or " ")].isupper():
+        raise InputError(where, f"{printable(text)} is in bits.", "Bytes have a capital B: 48GB or 44.35GiB.")
     if unit not in SIZES:
         problem = "has no unit" if not unit else "has no unit of size that zeroplan knows"
         raise InputError(where, f"{printable(text)} {problem}.", "Say which: 48GB (1e9 bytes) or 44.35GiB (2^30).")
@@ -120,6 +124,11 @@ def format_count(count: int) -> str:
     return f"{whole}{'.' + part if part else ''}e{power}"
 
 
+def format_exact(count: int) -> str:
+    """A count with every digit: 31,406,250,000."""
+    return f"{count:,}"
+
+
 def counted(count: int, noun: str) -> str:
     """A count with its noun: 1 GPU, 64 GPUs, 2 micro-batches."""
     plural = "" if count == 1 else "es" if noun.endswith("ch") else "s"
@@ -138,6 +147,11 @@ def format_number(value: float, digits: int) -> str:
 def format_size(size: int, unit: str, digits: int = 2) -> str:
     """A size in `unit` (GB or GiB) without the unit's name, for a column or sentence that names it."""
     return format_number(size / UNITS[unit], digits)
+
+
+def format_rate(bytes_per_s: float) -> str:
+    """A bandwidth: 12.5 GB/s."""
+    return f"{bytes_per_s / GB:g} GB/s"
 
 
 def format_share(share: float) -> str:

@@ -7,7 +7,7 @@ from zeroplan.core.hardware import Cluster, Gpu, Node
 from zeroplan.core.ledger import Traffic, Transfer
 from zeroplan.core.question import Card
 from zeroplan.core.timing import link_bound, measured_busbw, traffic_time
-from zeroplan.core.verdict import fit_card
+from zeroplan.core.verdict import fit
 from zeroplan.formats.presets import Presets
 
 
@@ -111,7 +111,7 @@ def test_across_nodes_only_what_was_measured_counts(presets: Presets) -> None:
 def test_one_unknown_transfer_makes_the_sum_unknown(presets: Presets, question: AskQuestion) -> None:
     """MI300X has a measured all-reduce on 8 GPUs, and no measured gather."""
     card: Card = presets.card(presets.gpu("mi300x"))
-    answer = fit_card(question(gpus=8, cards=[card]), card)
+    answer = fit(question(gpus=8, cards=[card]))[0]
     times = {stage.stage: stage.estimate.time for stage in answer.stages if stage.estimate}
     assert times[0].measured == pytest.approx(2 * 7 / 8 * 15e9 / 312.912e9)
     assert times[1].measured is None
@@ -120,5 +120,5 @@ def test_one_unknown_transfer_makes_the_sum_unknown(presets: Presets, question: 
 
 def test_one_gpu_needs_no_time(presets: Presets, question: AskQuestion) -> None:
     card = presets.card(presets.gpu("h100"))
-    answer = fit_card(question(gpus=1, cards=[card]), card)
+    answer = fit(question(gpus=1, cards=[card]))[0]
     assert {(s.estimate.time.link, s.estimate.time.measured) for s in answer.stages if s.estimate} == {(0, 0)}

@@ -6,7 +6,7 @@ from tests.conftest import AskQuestion
 from zeroplan.core.advice import advise
 from zeroplan.core.hardware import Gpu
 from zeroplan.core.question import Card
-from zeroplan.core.verdict import DOES_NOT_FIT, FITS, TIGHT, fit, fit_card, verdict
+from zeroplan.core.verdict import DOES_NOT_FIT, FITS, TIGHT, fit, verdict
 from zeroplan.errors import InputError
 from zeroplan.units import Share
 
@@ -29,7 +29,7 @@ def own(usable_bytes: int) -> Card:
 
 def test_when_nothing_fits_the_lowest_tight_stage_is_recommended(question: AskQuestion) -> None:
     card = own(1_900_000_000)
-    answer = fit_card(question(cards=[card]), card)
+    answer = fit(question(cards=[card]))[0]
     assert answer.recommended is not None
     assert (answer.recommended.stage, answer.recommended.verdict) == (3, TIGHT)
 
@@ -37,14 +37,14 @@ def test_when_nothing_fits_the_lowest_tight_stage_is_recommended(question: AskQu
 def test_when_nothing_fits_at_all_there_is_no_recommendation_but_a_way_out(question: AskQuestion) -> None:
     card = own(1_000_000_000)
     asked = question(cards=[card])
-    answer = fit_card(asked, card)
+    answer = fit(asked)[0]
     assert answer.recommended is None
     assert advise(asked, answer, None).way_out == (3, 134)
 
 
 def test_a_stage_that_is_not_offered_is_never_recommended(question: AskQuestion) -> None:
     card = own(10**15)
-    answer = fit_card(question(framework="fsdp2", cards=[card], stages=(1, 2)), card)
+    answer = fit(question(framework="fsdp2", cards=[card], stages=(1, 2)))[0]
     assert answer.recommended is not None
     assert answer.recommended.stage == 2
     assert answer.stage(1).estimate is None
@@ -62,7 +62,7 @@ def test_a_recipe_that_the_framework_does_not_run_is_refused(question: AskQuesti
 
 def test_the_free_upgrade_is_the_next_stage_at_equal_traffic(question: AskQuestion) -> None:
     card = own(100 * 10**9)
-    answer = fit_card(question(cards=[card]), card)
+    answer = fit(question(cards=[card]))[0]
     upgrade = advise(question(cards=[card]), answer, None).free_upgrade
     assert upgrade is not None
     assert upgrade.stage == 2
@@ -71,7 +71,7 @@ def test_the_free_upgrade_is_the_next_stage_at_equal_traffic(question: AskQuesti
 def test_with_accumulation_stage_2_is_no_free_upgrade(question: AskQuestion) -> None:
     card = own(100 * 10**9)
     asked = question(cards=[card], grad_accum=8)
-    assert advise(asked, fit_card(asked, card), None).free_upgrade is None
+    assert advise(asked, fit(asked)[0], None).free_upgrade is None
 
 
 def test_headroom_rounds_towards_caution(question: AskQuestion) -> None:

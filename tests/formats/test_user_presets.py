@@ -65,7 +65,7 @@ def test_the_command_plans_with_it(write: Write) -> None:
         ("title = 'x'", "has neither torch_total_gib nor memory_mib"),
         ("title = 'x'\ntorch_total_gib = '80'", "torch_total_gib: Input should be a valid number"),
         ("title = 'x'\nmemory_mib = 80000\nmemroy = 3", "memroy: Unexpected keyword argument"),
-        ("title = 'x'\nmemory_mib = -5", "memory_mib: -5 is outside"),
+        ("title = 'x'\nmemory_mib = -5", "memory_mib: '-5' is outside"),
         ("title = 'x'\nmemory_mib = nan", "memory_mib: Input should be a valid integer"),
         ("title = ''\nmemory_mib = 80000", "title: is empty"),
         ("memory_mib = 80000", "title: Field required"),
@@ -75,6 +75,10 @@ def test_the_command_plans_with_it(write: Write) -> None:
         ("title = 1979-05-27\nmemory_mib = 80000", "holds a date or time"),
         ("title = 'x'\nmemory_mib = 48000\ntorch_total_gib = 90.0", "is more than the driver's total"),
         ('title = "\\u001b[31mred"\nmemory_mib = 80000', "title: holds control characters"),
+        (f"title = 'x'\nmemory_mib = {'9' * 400}", "memory_mib: '999"),
+        (f"title = 'x'\nmemory_mib = {'9' * 5000}", "is not TOML that zeroplan reads"),
+        (f"title = 'x'\nusable_bytes_stated = {'9' * 400}", "usable_bytes_stated: '999"),
+        ("title = 'x'\nmemory_mib = 80000\ncontext_mib = -1000000", "context_mib: '-1000000' is outside"),
         ("title = ", "is not TOML"),
         ("a = " + "[" * 5000, "nested too deeply|is not TOML"),
         ("x = 1\n" * 100_000, "is larger than 256 KiB"),
@@ -96,6 +100,42 @@ def test_all_faults_are_reported_together(write: Write) -> None:
     places = " ".join(fault.where for fault in caught.value.faults)
     assert "one.toml" in places
     assert "two.toml" in places
+
+
+def test_a_folder_without_end_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "gpu").mkdir()
+    os.symlink("/dev/zero", tmp_path / "gpu" / "zero.toml")
+    with pytest.raises(InputError, match="is not a regular file"):
+        Presets(str(tmp_path))
+
+
+def test_too_many_files_are_refused(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zeroplan.formats.user_presets.MOST_FILES", 2)
+    for number in range(2):
+        write(f"gpu/card-{number}.toml", GPU)
+    assert Presets(str(write("gpu/card-1.toml", GPU))).names("gpu")
+    with pytest.raises(InputError, match="holds more than 2 presets"):
+        Presets(str(write("gpu/card-2.toml", GPU)))
+
+
+def test_an_overridden_preset_keeps_the_bundled_aliases(write: Write) -> None:
+    folder = str(write("gpu/h100-sxm5-80gb.toml", GPU))
+    assert Presets(folder).gpu("h100").title == "Our own card"
+
+
+def test_aliases_of_ones_own_may_have_capitals(write: Write) -> None:
+    assert Presets(str(write("gpu/our-card.toml", f'aliases = ["MyCard"]\n{GPU}'))).gpu("mycard").name == "our-card"
+
+
+NODE = "title = 'n'\ngpu = 'h100'\ngpus_per_node = 8\nlink_gb_per_s = 100\nsource = 's'"
+
+
+def test_a_node_may_name_its_gpu_by_an_alias(write: Write) -> None:
+    folder = str(write("node/ours.toml", NODE))
+    for gpu in ([], ["--gpu", "h100"]):
+        ran = run("fit", "--params", "1e9", "--gpus", "8", *gpu, "--node", "ours", "--presets", folder)
+        assert (ran.status, ran.stderr) == (0, "")
+        assert "Bound by the 100 GB/s link of each GPU" in ran.stdout
 
 
 @pytest.mark.parametrize("name", ["Our Card.toml", "ünïcode.toml", "-x.toml"])

@@ -10,7 +10,7 @@ import pytest
 
 from zeroplan.core.question import Question
 from zeroplan.core.solve import max_params
-from zeroplan.core.verdict import StageAnswer, fit_card
+from zeroplan.core.verdict import StageAnswer, fit
 from zeroplan.formats.presets import Presets
 from zeroplan.units import GB, GIB, Share
 
@@ -102,4 +102,4 @@ def answered(request: dict[str, Any], presets: Presets) -> StageAnswer:
         grad_accum=request.get("grad_accum", 1),
         stages=(request["stage"],),
     )
-    return fit_card(question, card).stages[0]
+    return fit(question)[0].stages[0]

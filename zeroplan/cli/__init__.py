@@ -3,12 +3,13 @@
 import io
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 import click
 
 from zeroplan import __version__
-from zeroplan.errors import InputError, unknown_name
+from zeroplan.errors import InputError, one_line, unknown_name
 
 COMMANDS = ("fit", "compare", "sweep", "solve", "explain", "presets", "schema")
 ANSWERED, NOTHING_FITS, BAD_QUESTION = 0, 1, 2
@@ -72,8 +73,16 @@ def run(args: list[str]) -> int:
     if sys.stdout is None:  # closed by the caller, who wants the status alone
         sys.stdout = io.StringIO()
     try:
-        status = zeroplan.main(args=args, prog_name="zeroplan", standalone_mode=False)
+        status = _status(args)
         sys.stdout.flush()
+    except OSError as error:
+        return _unwritable(error)
+    return status
+
+
+def _status(args: list[str]) -> int:
+    try:
+        status = zeroplan.main(args=args, prog_name="zeroplan", standalone_mode=False)
     except InputError as error:
         return _bad_question(error)
     except click.UsageError as error:
@@ -82,14 +91,14 @@ def run(args: list[str]) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except OSError as error:
-        return _unwritable(error)
     return status if isinstance(status, int) else ANSWERED
 
 
 def _bad_question(error: InputError) -> int:
-    for fault in error.faults:
-        click.echo(f"zeroplan: {fault}", err=True)
+    """Say what is wrong, without control characters, whatever file or argument the words came from."""
+    with suppress(OSError):  # nobody listens; the status still says it
+        for fault in error.faults:
+            click.echo(f"zeroplan: {one_line(str(fault))}", err=True)
     return BAD_QUESTION
 
 
@@ -105,5 +114,6 @@ def _unwritable(error: OSError) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return PIPE_CLOSED
-    click.echo(f"zeroplan: stdout: the answer cannot be written: {error.strerror}.", err=True)
+    with suppress(OSError):
+        click.echo(f"zeroplan: stdout: the answer cannot be written: {error.strerror}.", err=True)
     return CANNOT_WRITE

@@ -220,10 +220,9 @@ def _named_card(presets: Presets, name: str, node: Node | None) -> Card:
     asked = "" if name.strip().lower() == gpu.name else name.strip()
     if node is None:
         return presets.card(gpu, asked)
-    if node.gpu != gpu.name:
-        raise InputError(
-            "--node", f"{node.name} has {node.gpu}, not {gpu.name}.", f"Give --gpu {node.gpu} or no --gpu."
-        )
+    held = presets.gpu(node.gpu, f"node {node.name}, gpu").name
+    if held != gpu.name:
+        raise InputError("--node", f"{node.name} has {held}, not {gpu.name}.", f"Give --gpu {held} or no --gpu.")
     return Card(gpu=gpu, node=node, asked=asked)
 
 

@@ -13,7 +13,7 @@ from zeroplan.cli.asking import Asked, ask, missing, no_cards, typed
 from zeroplan.cli.options import GroupedCommand, shared
 from zeroplan.cli.output import show
 from zeroplan.core.claims import ClaimedBytes, claimed
-from zeroplan.core.estimate import Estimate
+from zeroplan.core.estimate import Estimate, estimate
 from zeroplan.core.ledger import Term, Transfer
 from zeroplan.core.verdict import CardAnswer, fit
 from zeroplan.core.word import Word
@@ -26,8 +26,16 @@ if TYPE_CHECKING:  # a JSON answer needs no screen
     from zeroplan.render.rows.style import Style
 
 
-PEAK, TIME, MEMORY = ("peak", "phases"), ("time", "link", "measured", "seconds"), ("usable", "memory", "budget")
-"""Words for the figures that are neither terms nor transfers."""
+PEAK = ("peak", "phases")
+TIME = ("time", "link", "measured", "seconds")
+MEMORY = ("usable", "memory", "budget", "context", "headroom", "verdict", "spare", "left")
+TRAFFIC = ("traffic", "sent", "ratio", "elements")
+"""Words for the figures that are neither terms nor transfers, and for all transfers."""
+PLAN_OPTIONS = (
+    *("params", "gpus", "stage", "gpu", "memory", "node", "recipe"),
+    *("optimizer_bytes", "framework", "grad_accum", "headroom"),
+)
+"""The options that ask for a plan rather than for a word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -43,6 +51,12 @@ class Explained:
     words: list[Word]
     cards: tuple[CardAnswer, ...]
 
+    @property
+    def anything(self) -> bool:
+        """Whether the term names something of this plan, or a word."""
+        figures = _matches(self.term, *PEAK, *TIME, *MEMORY)
+        return bool(self.terms or self.transfers or self.claims or self.words or figures)
+
 
 @click.command("explain", cls=GroupedCommand, short_help="Formulas, sources, words of the trade.")
 @click.argument("term", required=False)
@@ -56,7 +70,7 @@ def command(term: str | None, **given: Unpack[Given]) -> int:
     Example: zeroplan explain all-reduce
     """
     known = given["params"] is not None and given["gpus"] is not None and bool(given["stage"])
-    if typed("params", "gpus", "stage") or (known and term is None):
+    if typed(*PLAN_OPTIONS) or (known and term is None):
         _explain_plan(given, term)
     else:
         _explain_words(given, term)
@@ -76,20 +90,19 @@ def _explain_words(given: Given, term: str | None) -> None:
         from zeroplan.render.answers import word_json
         from zeroplan.render.machine import header
 
-        empty: dict[str, Any] = {"request": None, "term": term, "stage": None, "claims": []}
+        empty: dict[str, Any] = {"request": None, "term": term, "stage": None, "usable": [], "claims": []}
         return {**header("explain"), **empty, "words": [word_json(word) for word in words]}
 
     show(given["format"], given["unit"], table, data, lambda: data()["words"])
 
 
 def _explain_plan(given: Given, term: str | None) -> None:
-    if len(given["stage"]) != 1:
-        raise (
-            missing("--stage", "--stage 2, one stage")
-            if not given["stage"]
-            else InputError("--stage", "explain takes one stage.", "Example: --stage 2.")
-        )
-    explained = _explained(ask(given, otherwise=no_cards), term)
+    asked = ask(given, otherwise=no_cards)
+    if not given["stage"]:
+        raise missing("--stage", "--stage 2")
+    if len(asked.question.stages) > 1 or len(asked.question.cards) > 1:
+        raise InputError("explain", "explains one stage on one GPU.", "Example: --stage 2 --gpu h100.")
+    explained = _explained(asked, term)
 
     def table(style: Style) -> list[Block]:
         return _blocks(explained, style)
@@ -103,30 +116,21 @@ def _explain_plan(given: Given, term: str | None) -> None:
 def _explained(asked: Asked, term: str | None) -> Explained:
     question = asked.question
     cards = fit(question)
-    stage = question.stages[0]
-    found = cards[0].stages[0].estimate if cards else None
-    if found is None:
-        from zeroplan.core.estimate import estimate
-
-        found = estimate(question.plan(None, stage))
-    terms = [t for t in found.memory.terms if _matches(term, t.name, t.what, t.role)]
-    transfers = [t for t in found.traffic.transfers if _matches(term, t.collective, t.what, t.phase, "traffic")]
-    claims = [c for c in claimed(found.plan) if _matches(term, c.claim.name, "estimator", "claims")]
-    words = _words(asked.presets, term)
-    figures = _matches(term, *PEAK, *TIME, *MEMORY)
-    if not (terms or transfers or claims or words or figures) and term is not None:
-        raise _unknown_term(asked.presets, found, term)
-    shown = cards if _matches(term, *MEMORY) else ()
-    return Explained(
+    found = cards[0].stages[0].estimate if cards else estimate(question.plan(None, question.stages[0]))
+    assert found is not None  # a question has a stage that the framework offers
+    explained = Explained(
         asked=asked,
         term=term,
         found=found,
-        terms=terms,
-        transfers=transfers,
-        claims=claims,
-        words=words,
-        cards=shown,
+        terms=[t for t in found.memory.terms if _matches(term, t.name, t.what, t.role)],
+        transfers=[t for t in found.traffic.transfers if _matches(term, t.collective, t.what, t.phase, *TRAFFIC)],
+        claims=[c for c in claimed(found.plan) if _matches(term, c.claim.name, "estimator", "claims")],
+        words=_words(asked.presets, term),
+        cards=cards if _matches(term, *MEMORY) else (),
     )
+    if term is not None and not explained.anything:
+        raise _unknown_term(asked.presets, found, term)
+    return explained
 
 
 def _matches(term: str | None, *names: str) -> bool:
@@ -180,7 +184,7 @@ def _blocks(explained: Explained, style: Style) -> list[Block]:
 
 def _json(explained: Explained) -> dict[str, Any]:
     from zeroplan.core.verdict import StageAnswer
-    from zeroplan.render.answers import claim_json, word_json
+    from zeroplan.render.answers import claim_json, usable_json, word_json
     from zeroplan.render.machine import header, request_json, stage_json, term_json, transfer_json
 
     asked, found = explained.asked, explained.found
@@ -199,13 +203,16 @@ def _json(explained: Explained) -> dict[str, Any]:
         "request": request_json(asked.question, asked.node),
         "term": explained.term,
         "stage": stage,
+        "usable": [usable_json(card) for card in explained.cards],
         "claims": [claim_json(claim) for claim in explained.claims],
         "words": [word_json(word) for word in explained.words],
     }
 
 
 def _records(answer: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    """A row for each term and transfer."""
+    """A row for each term and transfer; where there is none, for each word."""
+    if not answer["stage"]["memory"] and not answer["stage"]["traffic"]:
+        yield from answer["words"]
     for term in answer["stage"]["memory"]:
         yield {**term, "inputs": " ".join(f"{k}={v}" for k, v in term["inputs"].items())}
     for transfer in answer["stage"]["traffic"]:

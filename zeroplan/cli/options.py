@@ -20,7 +20,7 @@ class GroupedOption(click.Option):
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         """The variable of this command, such as ZEROPLAN_FIT_GPU, before that of all, ZEROPLAN_GPU."""
-        own = os.environ.get(f"{ctx.auto_envvar_prefix}_{(self.name or '').upper()}")
+        own = os.environ.get(f"ZEROPLAN_{ctx.info_name}_{self.name}".upper())
         return own or super().resolve_envvar_value(ctx)
 
 

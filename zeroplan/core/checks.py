@@ -9,7 +9,7 @@ def check_range(where: str, value: float, low: float, high: float, unit: str = "
     """Raise unless low <= value <= high."""
     if not low <= value <= high:
         tail = f" {unit}" if unit else ""
-        raise InputError(where, f"{value:g} is outside {low:g} to {high:g}{tail}.")
+        raise InputError(where, f"{printable(value, 24)} is outside {low:g} to {high:g}{tail}.")
 
 
 def check_member(where: str, value: object, allowed: Iterable[object]) -> None:

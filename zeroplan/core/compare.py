@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from zeroplan.core.hardware import Node
+from zeroplan.core.hardware import Cluster, Node
 from zeroplan.core.question import Card, Question
 from zeroplan.core.solve import min_gpus
 from zeroplan.core.verdict import CardAnswer, fit
@@ -30,15 +30,16 @@ def compare(question: Question, sort: str = "asked") -> list[Comparison]:
 
 def nodes_usd_per_hour(card: Card, gpus: int) -> float | None:
     """What the nodes for so many GPUs cost; None when the node or its price is not known."""
-    node = card.node
-    if node is None or node.price_usd_per_hour is None:
+    nodes = Cluster(gpus=gpus, gpu=card.gpu, node=card.node).nodes
+    if nodes is None or card.node is None or card.node.price_usd_per_hour is None:
         return None
-    return -(-gpus // node.gpus_per_node) * node.price_usd_per_hour
+    return nodes * card.node.price_usd_per_hour
 
 
 def in_cheapest_node(card: Card, nodes: Iterable[Node], gpus: int) -> Card:
     """The card in the node with the lowest known price for so many GPUs; as it is where none is known."""
-    cards = [replace(card, node=node) for node in nodes if node.gpu == card.gpu.name]
+    names = (card.gpu.name, *card.gpu.aliases)
+    cards = [replace(card, node=node) for node in nodes if node.gpu in names]
     priced = [(price, other) for other in cards if (price := nodes_usd_per_hour(other, gpus)) is not None]
     return min(priced, key=lambda pair: pair[0])[1] if priced else card
 

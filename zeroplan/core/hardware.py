@@ -15,12 +15,24 @@ CONTEXT_BYTES = GIB // 2
 DRIVER_RESERVE_BYTES = 3 * GIB // 4
 """PyTorch's total is below the driver's by 316 to 729 MiB where both were seen (`nvidia-smi -q`, Reserved)."""
 MIB = 2**20
+GBIT_BYTES = 10**9 / 8
 LARGEST_CLUSTER = 10**9
 STRICT = {"extra": "forbid", "strict": True}
 """What pydantic does with a user's preset: no unknown field, no guessed type."""
 
 Busbw = Mapping[str, Mapping[str, float]]
 """GB/s by collective and by exactly how many took part, in the definition of nccl-tests (PERFORMANCE.md)."""
+
+
+GPU_RANGES = (
+    ("memory_mib", 1, 1e8),
+    ("torch_total_gib", 0.001, 1e5),
+    ("context_mib", 0, 1e8),
+    ("usable_bytes_stated", 1, 1e18),
+    ("link_gb_per_s", 0.001, 1e6),
+    ("pair_link_gb_per_s", 0.001, 1e6),
+)
+"""Between which values a figure is possible at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -58,10 +70,10 @@ class Gpu:
         check_text(f"gpu {self.name}, title", self.title)
         if self.usable_bytes_stated is None and self.memory_mib is None and self.torch_total_gib is None:
             raise InputError(f"gpu {self.name}", "has neither torch_total_gib nor memory_mib.", "Give one of them.")
-        for key in ("memory_mib", "torch_total_gib", "link_gb_per_s", "pair_link_gb_per_s"):
+        for key, least, most in GPU_RANGES:
             value = getattr(self, key)
             if value is not None:
-                check_range(f"gpu {self.name}, {key}", value, 1, 1e8)
+                check_range(f"gpu {self.name}, {key}", value, least, most)
         if self.torch_total_gib and self.memory_mib and self.torch_total_bytes > self.memory_mib * MIB:
             raise InputError(f"gpu {self.name}, torch_total_gib", "is more than the driver's total, memory_mib.")
         if self.usable_bytes < 1:
@@ -140,11 +152,15 @@ class Node:
         return self.link_domain_gpus or self.gpus_per_node
 
     @property
+    def network_bytes_per_s(self) -> int | None:
+        """All NICs of the node together, per direction; None when unknown."""
+        return None if self.network_gbit_per_s is None else round(self.network_gbit_per_s * GBIT_BYTES)
+
+    @property
     def domain_network_bytes_per_s(self) -> int | None:
         """All NICs of one fast-link domain together, per direction; None when unknown."""
-        if self.network_gbit_per_s is None:
-            return None
-        return round(self.network_gbit_per_s * 1e9 / 8 * self.domain_gpus / self.gpus_per_node)
+        node = self.network_bytes_per_s
+        return None if node is None else node * self.domain_gpus // self.gpus_per_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

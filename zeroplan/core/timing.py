@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from zeroplan.core.hardware import Cluster, Gpu, Node
 from zeroplan.core.ledger import Traffic, Transfer
-
-GIGA = 10**9
+from zeroplan.units import GB, format_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -38,7 +37,7 @@ def transfer_time(transfer: Transfer, cluster: Cluster) -> Time:
     busbw = measured_busbw(transfer.collective, cluster)
     return Time(
         link=transfer.wire_bytes / bound.bytes_per_s if bound else None,
-        measured=transfer.wire_bytes / (busbw * GIGA) if busbw else None,
+        measured=transfer.wire_bytes / (busbw * GB) if busbw else None,
     )
 
 
@@ -60,7 +59,7 @@ def link_bound(cluster: Cluster) -> Bandwidth | None:
         return None
     if network >= link.bytes_per_s:
         return link
-    what = f"{network / GIGA:g} GB/s of NICs for {node.domain_gpus} GPUs (node {node.name})"
+    what = f"{format_rate(network)} of NICs for {node.domain_gpus} GPUs (node {node.name})"
     return Bandwidth(bytes_per_s=network, what=what)
 
 
@@ -73,13 +72,23 @@ def measured_busbw(collective: str, cluster: Cluster) -> float | None:
     return cluster.node.busbw_gb_per_s.get(collective, {}).get(str(cluster.nodes))
 
 
+def measured_by(cluster: Cluster) -> str:
+    """Who measured collectives on this hardware; empty where nobody did."""
+    if cluster.node is None or cluster.gpu is None:
+        return ""
+    if cluster.gpus <= cluster.node.domain_gpus:
+        return cluster.gpu.sources.get("busbw", "")
+    return cluster.node.busbw_source
+
+
 def _gpu_link(gpu: Gpu, node: Node, gpus: int) -> Bandwidth:
     """The link between `gpus` GPUs of a node; in a mesh each pair has its own link only."""
-    rate, what = gpu.link_gb_per_s or node.link_gb_per_s, node.link
+    rate, what = min(gpu.link_gb_per_s or node.link_gb_per_s, node.link_gb_per_s), node.link
     if gpu.pair_link_gb_per_s is not None and gpu.pair_link_gb_per_s * (gpus - 1) < rate:
         rate, what = gpu.pair_link_gb_per_s * (gpus - 1), f"{gpus - 1} of the mesh's links"
+    bytes_per_s = round(rate * GB)
     return Bandwidth(
-        bytes_per_s=round(rate * GIGA), what=f"the {rate:g} GB/s link of each GPU ({what}, node {node.name})"
+        bytes_per_s=bytes_per_s, what=f"the {format_rate(bytes_per_s)} link of each GPU ({what}, node {node.name})"
     )
 
 

@@ -1,6 +1,6 @@
 """Does it fit? The peak of each stage against the usable memory of each card."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from zeroplan.core.estimate import Estimate, estimate
 from zeroplan.core.question import Card, Question
@@ -45,11 +45,6 @@ def fit(question: Question) -> tuple[CardAnswer, ...]:
     """The answer for each card of the question, in its order."""
     estimates = {stage: _estimate(question, stage) for stage in sorted(question.stages)}
     return tuple(_card_answer(question, card, estimates) for card in question.cards)
-
-
-def fit_card(question: Question, card: Card) -> CardAnswer:
-    """The answer for one card."""
-    return fit(replace(question, cards=(card,)))[0]
 
 
 def verdict(peak_bytes: int, budget_bytes: int, usable_bytes: int) -> str:

@@ -103,10 +103,10 @@ class Presets:
         if wanted in self._user[kind] or self._is_bundled(kind, wanted):
             return wanted
         for name, mine in self._user[kind].items():
-            if wanted in mine.aliases:
+            if wanted in map(str.lower, mine.aliases):
                 return name
         for name in self._mentioning(kind, f'"{wanted}"'):
-            if wanted in self._load(kind, name).aliases:
+            if wanted in self._bundled(kind, name).aliases:
                 return name
         see = "" if kind == "word" else f"`zeroplan presets {kind}` lists them."
         raise unknown_name(where, kind, asked, self._all_names(kind), see)
@@ -115,8 +115,10 @@ class Presets:
         return [name for record in self.all(kind) for name in (record.name, *record.aliases)]
 
     def _load(self, kind: str, name: str) -> Record:
-        if name in self._user[kind]:
-            return self._user[kind][name]
+        """The user's record of this name, else the bundled one."""
+        return self._user[kind].get(name) or self._bundled(kind, name)
+
+    def _bundled(self, kind: str, name: str) -> Record:
         loaded = self._loaded.get((kind, name))
         if loaded is None:
             loaded = build(record_type(kind), name, tomllib.loads(self._text(kind, name)))

@@ -26,7 +26,7 @@ def read_folder(folder: str) -> dict[str, dict[str, Record]]:
     if not kinds:
         raise InputError("--presets", f"{printable(folder)} holds no presets.", _layout())
     faults = Faults()
-    for entry in sorted(set(os.listdir(folder)) - set(KINDS)):
+    for entry in [entry for entry in _entries(folder) if entry not in KINDS]:
         faults.attempt(lambda name=entry: _no_other_kind(folder, name))  # type: ignore[misc]
     found: dict[str, dict[str, Record]] = {}
     for kind in kinds:
@@ -66,24 +66,33 @@ def read_toml(path: str) -> dict[str, Any]:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise InputError(path, "is not a regular file.")
-        if os.path.getsize(path) > LARGEST_FILE:
-            raise InputError(path, f"is larger than {LARGEST_FILE // 1024} KiB; a preset is a small file.")
         with open(path, "rb") as file:
-            return tomllib.load(file)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(path, f"is not TOML: {printable(error, 120)}.") from error
+            raw = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {error.strerror}.") from error
+    if len(raw) > LARGEST_FILE:
+        raise InputError(path, f"is larger than {LARGEST_FILE // 1024} KiB; a preset is a small file.")
+    try:
+        return tomllib.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise InputError(path, "is not UTF-8 text.") from error
     except RecursionError as error:
         raise InputError(path, "is nested too deeply.") from error
+    except ValueError as error:  # TOMLDecodeError, and integers of thousands of digits
+        raise InputError(path, f"is not TOML that zeroplan reads: {printable(error, 120)}.") from error
+
+
+def _entries(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
     except OSError as error:
-        raise InputError(path, f"cannot be read: {error.strerror}.") from error
+        raise InputError(folder, f"cannot be read: {error.strerror}.") from error
 
 
 def _no_other_kind(folder: str, entry: str) -> None:
     """Raise for a folder of presets of no known kind: a misspelling would leave them unread."""
     inside = os.path.join(folder, entry)
-    if os.path.isdir(inside) and any(name.endswith(".toml") for name in os.listdir(inside)):
+    if os.path.isdir(inside) and any(name.endswith(".toml") for name in _entries(inside)):
         raise unknown_name("--presets", "kind of preset", entry, KINDS, f"Kinds are {', '.join(KINDS)}.")
 
 
@@ -111,7 +120,7 @@ def _fault(path: str, item: dict[str, Any]) -> InputError:
 
 def _files(folder: str, kind: str) -> list[str]:
     inside = os.path.join(folder, kind)
-    files = sorted(entry for entry in os.listdir(inside) if entry.endswith(".toml"))
+    files = [entry for entry in _entries(inside) if entry.endswith(".toml")]
     if len(files) > MOST_FILES:
         raise InputError("--presets", f"{printable(inside)} holds more than {MOST_FILES} presets.")
     return [os.path.join(inside, entry) for entry in files]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # types only
     from zeroplan.core.question import Question
     from zeroplan.core.solve import Solution
     from zeroplan.core.sweep import SweepPoint
+    from zeroplan.core.verdict import CardAnswer
     from zeroplan.core.word import Word
     from zeroplan.render import contract
 
@@ -88,4 +89,17 @@ def _sweep_stage(point: SweepPoint, stage: int) -> contract.SweepStageJson:
         "wire_bytes": found.traffic.wire_bytes if found else None,
         "ratio_to_data_parallel": found.ratio_to_data_parallel if found else None,
         "verdicts": {card.gpu.name: point.verdict(stage, card) for card in point.question.cards},
+    }
+
+
+def usable_json(answer: CardAnswer) -> contract.UsableJson:
+    gpu = answer.card.gpu
+    return {
+        "gpu": gpu.name,
+        "torch_total_bytes": None if gpu.usable_bytes_stated is not None else gpu.torch_total_bytes,
+        "context_bytes": 0 if gpu.usable_bytes_stated is not None else gpu.context_bytes,
+        "usable_bytes": answer.usable_bytes,
+        "budget_bytes": answer.budget_bytes,
+        "provenance": gpu.provenance,
+        "source": gpu.sources.get("memory", "stated by the user"),
     }

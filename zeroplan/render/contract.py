@@ -81,7 +81,7 @@ class StageJson(TypedDict):
     stage: int
     name: str
     verdict: str
-    """fits, tight (only by using the headroom), does-not-fit or not-offered."""
+    """fits, tight (only by using the headroom), does-not-fit, not-offered; not-asked where no GPU is named."""
     resident_bytes: int | None
     """Model states while gradients exist: weights, gradients, optimizer; no buffers or copies."""
     peak_bytes: int | None
@@ -116,9 +116,12 @@ class CardJson(TypedDict):
     node: str | None
     bound_by: str | None
     """The link that bounds the traffic; null when unknown."""
+    measured_by: str | None
+    """Who measured collectives on this hardware; null where nobody did."""
     recommended_stage: int | None
     """The lowest stage that fits; if none does, the lowest that is tight; else null."""
     notes: list[str]
+    """Remarks in words, sizes in GB."""
     stages: list[StageJson]
 
 
@@ -244,6 +247,19 @@ class ClaimJson(TypedDict):
     source: str
 
 
+class UsableJson(TypedDict):
+    """Where the budget of a GPU comes from."""
+
+    gpu: str
+    torch_total_bytes: int | None
+    """What PyTorch sees; null for stated memory."""
+    context_bytes: int
+    usable_bytes: int
+    budget_bytes: int
+    provenance: str
+    source: str
+
+
 class ExplainJson(TypedDict):
     """The answer of `zeroplan explain`: the ledgers of one plan, or a word."""
 
@@ -252,6 +268,7 @@ class ExplainJson(TypedDict):
     request: RequestJson | None
     term: str | None
     stage: StageJson | None
+    usable: list[UsableJson]
     claims: list[ClaimJson]
     words: list[WordJson]
 

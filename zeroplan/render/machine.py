@@ -10,7 +10,7 @@ from zeroplan import __version__
 from zeroplan.core.estimate import Estimate, in_psi
 from zeroplan.core.framework import PHASES
 from zeroplan.core.hardware import Cluster
-from zeroplan.core.timing import Time, link_bound, transfer_time
+from zeroplan.core.timing import Time, link_bound, measured_by, transfer_time
 from zeroplan.core.verdict import CardAnswer, StageAnswer
 from zeroplan.render.notes import card_notes
 from zeroplan.render.sentences import stage_name
@@ -89,7 +89,8 @@ def request_json(question: Question, node: str | None) -> contract.RequestJson:
 def card_json(question: Question, answer: CardAnswer, advice: Advice) -> contract.CardJson:
     """Every stage on one GPU."""
     card = answer.card
-    bound = link_bound(Cluster(gpus=question.gpus, gpu=card.gpu, node=card.node))
+    cluster = Cluster(gpus=question.gpus, gpu=card.gpu, node=card.node)
+    bound = link_bound(cluster)
     return {
         "gpu": card.gpu.name,
         "title": card.gpu.title,
@@ -98,6 +99,7 @@ def card_json(question: Question, answer: CardAnswer, advice: Advice) -> contrac
         "budget_bytes": answer.budget_bytes,
         "node": card.node.name if card.node else None,
         "bound_by": bound.what if bound else None,
+        "measured_by": measured_by(cluster) or None,
         "recommended_stage": answer.recommended.stage if answer.recommended else None,
         "notes": card_notes(question, answer, advice),
         "stages": [stage_json(question, stage) for stage in answer.stages],

@@ -6,7 +6,7 @@ from zeroplan.core.framework import PHASES
 from zeroplan.core.ledger import Ledger, Term, Transfer
 from zeroplan.core.question import Question
 from zeroplan.core.states import OPTIMIZER_PHASES
-from zeroplan.core.timing import link_bound, transfer_time
+from zeroplan.core.timing import link_bound, measured_by, transfer_time
 from zeroplan.core.verdict import CardAnswer, StageAnswer
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.notes import card_notes
@@ -123,7 +123,8 @@ def _bound(found: Estimate) -> str:
     bound = link_bound(found.plan.cluster)
     if bound is None:
         return "Time is unknown: no node is known for this GPU and number. Give one with --node."
-    return f"Bound by {bound.what}; --node to change."
+    measured = f" Measured: {measured_by(found.plan.cluster)}." if found.time.measured is not None else ""
+    return f"Bound by {bound.what}; --node to change.{measured}"
 
 
 def _bars_grid(question: Question, answer: CardAnswer, style: Style) -> Grid:

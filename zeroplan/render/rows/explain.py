@@ -7,14 +7,14 @@ from zeroplan.core.estimate import Estimate, in_psi
 from zeroplan.core.framework import PHASES
 from zeroplan.core.ledger import Term, Transfer
 from zeroplan.core.question import Question
-from zeroplan.core.timing import link_bound
-from zeroplan.core.verdict import CardAnswer
+from zeroplan.core.timing import link_bound, measured_by
+from zeroplan.core.verdict import CardAnswer, StageAnswer
 from zeroplan.core.word import Word
 from zeroplan.render.blocks import DIM, STRONG, Block, Column, Grid, Paragraph, cell
 from zeroplan.render.rows.card import psi_text
 from zeroplan.render.rows.style import Style
 from zeroplan.render.sentences import assumptions, stage_name, usable_memory
-from zeroplan.units import format_ratio, format_seconds
+from zeroplan.units import format_exact, format_ratio, format_seconds
 
 
 def plan_blocks(
@@ -86,7 +86,7 @@ def peak_blocks(found: Estimate, style: Style) -> list[Block]:
         (
             cell(phase),
             cell(style.size(memory.alive_bytes(phase))),
-            cell(f"{memory.alive_bytes(phase):,}"),
+            cell(format_exact(memory.alive_bytes(phase))),
             cell("peak" if phase in memory.peak_phases else "", STRONG),
         )
         for phase in PHASES
@@ -102,14 +102,14 @@ def time_blocks(found: Estimate) -> list[Block]:
     sent, rate = found.traffic.wire_bytes, bound.bytes_per_s
     return [
         Paragraph(f"time by a ring at link speed: {_seconds(found.time.link)}", STRONG),
-        Paragraph(f"{sent:,} bytes sent / {rate:,} bytes per second: {bound.what}", tight=True, indent=2),
-        Paragraph(f"time at measured bandwidth: {_seconds(found.time.measured)}", STRONG),
         Paragraph(
-            "each collective's bytes over the bus bandwidth measured on so many GPUs (zeroplan presets gpu NAME) "
-            "or nodes (zeroplan presets node NAME)",
+            f"{format_exact(sent)} bytes sent / {format_exact(rate)} bytes per second: {bound.what}",
             tight=True,
             indent=2,
         ),
+        Paragraph(f"time at measured bandwidth: {_seconds(found.time.measured)}", STRONG),
+        Paragraph("each collective's bytes over the bus bandwidth measured on so many GPUs", tight=True, indent=2),
+        Paragraph(f"Source: {measured_by(found.plan.cluster) or 'nobody measured it'}", DIM, tight=True, indent=2),
     ]
 
 
@@ -119,13 +119,21 @@ def memory_blocks(question: Question, answer: CardAnswer, style: Style) -> list[
     source = gpu.sources.get("memory", "stated with --memory")
     return [
         Paragraph(f"usable memory, {gpu.title}", STRONG),
-        Paragraph(usable_memory(answer, question, style.unit), tight=True),
-        Paragraph(f"Source: {source}.", DIM, tight=True),
+        Paragraph(usable_memory(answer, question, style.unit), tight=True, indent=2),
+        Paragraph(_verdict(answer.stages[0], style), tight=True, indent=2),
+        Paragraph(f"Source: {source}", DIM, tight=True, indent=2),
     ]
 
 
 def _seconds(seconds: float | None) -> str:
     return format_seconds(seconds) if seconds is None else f"{format_seconds(seconds)} s"
+
+
+def _verdict(stage: StageAnswer, style: Style) -> str:
+    if stage.estimate is None or stage.spare_bytes is None:
+        return f"verdict: {stage.verdict}"
+    peak, spare = style.size(stage.estimate.memory.peak_bytes), style.size(stage.spare_bytes)
+    return f"verdict: {stage.verdict}; the budget less the peak of {peak} is {spare} {style.unit}"
 
 
 def _totals(found: Estimate, style: Style) -> str:
@@ -235,8 +243,8 @@ def _claim(claim: ClaimedBytes, style: Style) -> list[Block]:
 
 
 def _worked(formula: str, inputs: Mapping[str, int], value: int) -> str:
-    return f"{formula} = {value:,} bytes, with {_given(inputs)}"
+    return f"{formula} = {format_exact(value)} bytes, with {_given(inputs)}"
 
 
 def _given(inputs: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} = {number:,}" for name, number in inputs.items())
+    return ", ".join(f"{name} = {format_exact(number)}" for name, number in inputs.items())

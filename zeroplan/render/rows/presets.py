@@ -9,6 +9,7 @@ from zeroplan.core.hardware import Gpu, Node
 from zeroplan.core.recipe import Recipe
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.rows.style import Style
+from zeroplan.units import GB, format_exact, format_number, format_rate
 
 
 def kinds_blocks(counts: Mapping[str, int]) -> list[Block]:
@@ -49,25 +50,25 @@ def plain(record: Any) -> dict[str, Any]:
 
 
 def _gpu_columns(style: Style) -> tuple[str, ...]:
-    return (f"usable {style.unit}", "known", "link GB/s", "usual node")
+    return (f"usable {style.unit}", "known", "link", "usual node")
 
 
 def _gpu_row(gpu: Gpu, style: Style) -> tuple[Cell, ...]:
-    link = f"{gpu.link_gb_per_s:g}" if gpu.link_gb_per_s is not None else "-"
+    link = format_rate(gpu.link_gb_per_s * GB) if gpu.link_gb_per_s is not None else "-"
     return cell(style.size(gpu.usable_bytes)), cell(gpu.provenance), cell(link), cell(gpu.node or "-")
 
 
 def _node_columns(_style: Style) -> tuple[str, ...]:
-    return ("GPU", "GPUs", "link GB/s", "NICs GB/s", "USD/h")
+    return ("GPU", "GPUs", "link", "NICs", "USD/h")
 
 
 def _node_row(node: Node, _style: Style) -> tuple[Cell, ...]:
-    network = f"{node.network_gbit_per_s / 8:g}" if node.network_gbit_per_s is not None else "unknown"
-    price = f"{node.price_usd_per_hour:.2f}" if node.price_usd_per_hour is not None else "unknown"
+    network = format_rate(node.network_bytes_per_s) if node.network_bytes_per_s is not None else "unknown"
+    price = format_number(node.price_usd_per_hour, 2) if node.price_usd_per_hour is not None else "unknown"
     return (
         cell(node.gpu),
         cell(node.gpus_per_node),
-        cell(f"{node.link_gb_per_s:g}"),
+        cell(format_rate(node.link_gb_per_s * GB)),
         cell(network),
         cell(price),
     )
@@ -108,7 +109,7 @@ _LISTS: dict[str, Any] = {
     "recipe": (_recipe_columns, _recipe_row),
     "framework": (_framework_columns, _framework_row),
 }
-_NUMBERS = {"usable GB", "usable GiB", "link GB/s", "NICs GB/s", "USD/h", "GPUs", "bytes"}
+_NUMBERS = {"usable GB", "usable GiB", "link", "NICs", "USD/h", "GPUs", "bytes"}
 
 
 def _set_fields(record: Any) -> list[tuple[str, Any]]:
@@ -139,7 +140,7 @@ def _shown(value: Any) -> str:
         return ", ".join(map(_shown, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return format_exact(value) if isinstance(value, int) else str(value)
 
 
 def _jsonable(value: Any) -> Any:
