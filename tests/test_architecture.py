@@ -23,13 +23,33 @@ def layer(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def imported_modules(path: Path) -> set[str]:
+    """Every module that a file imports, whole names; relative imports are not used at all."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"relative import in {path}"
+            found |= (
+                {f"{node.module}.{name.name}" for name in node.names}
+                if node.module == "zeroplan"
+                else {str(node.module)}
+            )
         elif isinstance(node, ast.Import):
             found |= {name.name for name in node.names}
+    return found - {"zeroplan.__version__"}
+
+
+def divisors(path: Path) -> set[str]:
+    """The names that a file divides by."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)):
+            right = node.right
+            found.add(right.id if isinstance(right, ast.Name) else getattr(right, "attr", ""))
     return found
 
 
@@ -45,17 +65,30 @@ def test_core_needs_the_standard_library_only(path: Path) -> None:
     assert outside <= {"zeroplan", "collections", "dataclasses", "difflib", "re", "typing"}
 
 
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_sharding_divides_by_the_number_of_gpus(path: Path) -> None:
+    assert ("gpus" in divisors(path)) == (path.name == "sharding.py")
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if layer(p) == "core"], ids=lambda p: p.name)
+def test_core_touches_nothing_outside(path: Path) -> None:
+    called = {
+        node.func.id for node in ast.walk(tree(path)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert not called & {"print", "open", "input", "eval", "exec"}
+
+
 @pytest.mark.parametrize("path", [p for p in MODULES if layer(p) == "render"], ids=lambda p: p.name)
 def test_render_computes_no_bytes(path: Path) -> None:
-    """No division by a number of GPUs outside sharding.py, and no multiplication by one in render."""
-    text = path.read_text("utf-8")
-    assert "// question.gpus" not in text
-    assert "/ question.gpus" not in text
-    assert "* question.params" not in text
+    """No product of two figures of a plan in render."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            sides = {getattr(side, "attr", "") for side in (node.left, node.right)}
+            assert not sides & {"params", "gpus", "bytes", "grad_accum"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_public_names_are_documented(path: Path) -> None:
-    for node in ast.parse(path.read_text("utf-8")).body:
+    for node in tree(path).body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             assert ast.get_docstring(node), node.name

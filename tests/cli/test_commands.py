@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema
@@ -205,6 +206,33 @@ def test_compare_sorts_and_puts_the_unknown_last() -> None:
     assert prices == known + [None] * (len(prices) - len(known))
 
 
+SORT_KEYS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "name": lambda row: row["gpu"],
+    "memory": lambda row: -row["usable_bytes"],
+    "stage": lambda row: row["recommended_stage"],
+    "spare": lambda row: -row["spare_bytes"],
+}
+
+
+@pytest.mark.parametrize("key", SORT_KEYS)
+def test_compare_sorts_by(key: str) -> None:
+    rows = answer("compare", *GOOD, "--gpu", "v100-32gb,t4,mi355x,b200,a10", "--sort", key)["results"]
+    values = [SORT_KEYS[key](row) for row in rows]
+    assert values == sorted(values)
+    assert len(set(values)) > 1
+
+
+def test_compare_by_time_puts_the_fastest_first() -> None:
+    rows = answer("compare", *GOOD, "--gpu", "v100-32gb,rtx-3090,b200", "--sort", "time")["results"]
+    assert [row["gpu"] for row in rows] == ["b200-sxm", "v100-sxm2-32gb", "rtx-3090"]
+
+
+def test_compare_pays_for_whole_nodes_of_the_cheapest_kind() -> None:
+    """12 GPUs are 2 nodes of 8; of the L40S nodes with a price AWS's is the only one."""
+    [row] = answer("compare", "--params", "7e9", "--gpus", "12", "--gpu", "v100-sxm2-16gb")["results"]
+    assert (row["node"], row["usd_per_hour"]) == ("aws-p3.16xlarge", 2 * 24.48)
+
+
 def test_compare_by_price_puts_cards_where_nothing_fits_last() -> None:
     rows = answer("compare", "--params", "8e9", "--gpus", "1", "--sort", "price")["results"]
     verdicts = [row["recommended_stage"] is not None for row in rows]
@@ -371,15 +399,18 @@ def test_fit_imports_only_what_it_uses(form: str, absent: set[str]) -> None:
 
 
 def test_a_closed_pipe_is_no_traceback() -> None:
-    code = "zeroplan presets --format json | head -c 1"
-    environment = {**SCREEN, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
-    ran = subprocess.run(["bash", "-c", code], capture_output=True, text=True, env=environment, check=False)
-    assert ran.stderr == ""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "zeroplan", "presets", "--format", "json"]
+    ran = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=SCREEN, check=False)
+    os.close(writer)
+    assert (ran.returncode, ran.stderr) == (128 + signal.SIGPIPE, "")
 
 
 def test_ctrl_c_is_no_traceback() -> None:
     code = (
         "import signal, os; from zeroplan import cli; import click\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def stop(**_): os.kill(os.getpid(), signal.SIGINT)\n"
         "cli.Commands.get_command = lambda *_: click.Command('fit', callback=stop)\n"
         "raise SystemExit(cli.run(['fit']))"
@@ -387,6 +418,43 @@ def test_ctrl_c_is_no_traceback() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 128 + signal.SIGINT
     assert "Traceback" not in ran.stderr
+
+
+def test_a_variable_named_as_a_flag_does_nothing() -> None:
+    ran = run("fit", *GOOD, ZEROPLAN_VERSION="1", ZEROPLAN_HELP="1", ZEROPLAN_FIT_HELP="1")
+    assert ran.stdout.startswith("Lowest stage that fits")
+
+
+@pytest.mark.parametrize("args", [["--version"], ["--help"], []])
+def test_even_short_answers_say_that_they_cannot_be_written(args: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "zeroplan", *args],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=SCREEN,
+            check=False,
+        )
+    assert ran.returncode == 74
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_bad_question_keeps_its_status_when_nobody_listens() -> None:
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run([sys.executable, "-m", "zeroplan", "fit"], stderr=full, env=SCREEN, check=False)
+    assert ran.returncode == 2
+
+
+@pytest.mark.parametrize("term", ["claims", "estimator"])
+def test_explain_shows_the_estimators_alone(term: str) -> None:
+    args = ["explain", *GOOD, "--stage", "2", "--framework", "deepspeed", term]
+    assert "DeepSpeed stage 2 estimator says 17.11 GB" in run(*args).stdout
+
+
+def test_explain_gives_a_word_in_every_format() -> None:
+    assert run("explain", "psi", "--format", "csv").stdout.startswith("name,title,text")
+    assert run("explain", *GOOD, "--stage", "2", "psi", "--format", "csv").stdout.startswith("name,title,text")
 
 
 def test_shell_completion_offers_names() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from tests.conftest import AskQuestion
 from zeroplan.core.estimate import estimate
-from zeroplan.core.framework import PHASES
 from zeroplan.core.ledger import Term, Transfer
 from zeroplan.core.question import Question
 from zeroplan.core.sharding import ring_share, shard, whole
@@ -48,6 +47,7 @@ def test_a_higher_stage_holds_no_more_states(question: AskQuestion, framework: s
 @pytest.mark.parametrize("params", PARAMS)
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_all_stages_are_equal_on_one_gpu(question: AskQuestion, framework: str, params: int) -> None:
+    """With the default recipes; DeepSpeed's stages 1 to 3 copy even fp32 weights."""
     held = set(resident(question(framework=framework, params=params, gpus=1)).values())
     assert len(held) == 1
 
@@ -67,19 +67,6 @@ def test_more_gpus_never_need_more_memory_each(
 def test_shards_cover_the_whole(params: int, gpus: int) -> None:
     part = shard(params, gpus).count
     assert part * gpus >= params > (part - 1) * gpus
-
-
-@pytest.mark.parametrize(("params", "gpus"), GRID)
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_the_peak_is_at_least_the_states_alive_with_it(
-    question: AskQuestion, framework: str, params: int, gpus: int
-) -> None:
-    asked = question(framework=framework, params=params, gpus=gpus)
-    for stage in asked.stages:
-        if asked.offers(stage):
-            memory = estimate(asked.plan(None, stage)).memory
-            assert memory.peak_bytes == max(memory.alive_bytes(phase) for phase in PHASES)
-            assert memory.peak_phases
 
 
 @pytest.mark.parametrize("grad_accum", [1, 8])

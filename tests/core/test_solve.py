@@ -1,5 +1,7 @@
 """The inverse questions are exact: the answer fits, one more or one less does not."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,6 +79,13 @@ def test_min_gpus_is_the_first_that_fits(framework: str, params: int, usable: in
 def test_crossing_finds_the_edge_from_any_guess(edge: int, guess: int) -> None:
     assert crossing(lambda x: x, edge, good=0, bad=10**18, guess=guess) == edge
     assert crossing(lambda x: -x, -edge - 1, good=10**18, bad=0, guess=guess) == edge + 1
+
+
+@pytest.mark.parametrize("usable", [16 * 1000, 16 * 1000 - 1])
+def test_the_budget_itself_still_fits(usable: int) -> None:
+    question = ask("zero", 1000, 1, usable)
+    bare = replace(question, headroom=Share(0, 1))
+    assert min_gpus(bare, bare.cards[0], 3) == (1 if usable == 16_000 else 2)
 
 
 def test_a_good_guess_needs_few_evaluations() -> None:

@@ -50,7 +50,6 @@ class Commands(click.Group):
     cls=Commands,
     invoke_without_command=True,
     context_settings={
-        "auto_envvar_prefix": "ZEROPLAN",
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,
     },
