@@ -90,6 +90,8 @@ def _status(args: list[str]) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
+    except SystemExit as closed:  # how click ends when nobody reads stdout
+        raise BrokenPipeError from closed
     return status if isinstance(status, int) else ANSWERED
 
 
