@@ -55,7 +55,7 @@ def _blocks(found: dict[str, list[Any]], kind: str | None, name: str | None, sty
 
     if kind is None:
         return kinds_blocks({each: len(records) for each, records in found.items()})
-    return preset_blocks(kind, found[kind][0]) if name is not None else kind_blocks(kind, found[kind], style)
+    return preset_blocks(kind, found[kind][0], style) if name is not None else kind_blocks(kind, found[kind], style)
 
 
 def _json(found: dict[str, list[Any]]) -> dict[str, Any]:

@@ -39,6 +39,8 @@ class Paragraph:
     tight: bool = False
     """No empty line before it."""
     indent: int = 0
+    pieces: tuple[tuple[str, str], ...] = ()
+    """(text, style) pairs that together are the text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -36,7 +36,7 @@ def terminal() -> tuple[int, bool]:
 
 def _print(console: Console, block: Block) -> None:
     if isinstance(block, Paragraph):
-        console.print(Padding(Text(block.text, style=STYLES[block.style]), (0, 0, 0, block.indent)))
+        console.print(Padding(_text(block), (0, 0, 0, block.indent)))
         return
     # A figure is never cut: a grid that does not fit is printed wider than the screen.
     width = console.width
@@ -74,7 +74,7 @@ def _table(grid: Grid, padding: int) -> Table:
     return table
 
 
-def _text(cell: Cell) -> Text:
-    if cell.pieces:
-        return Text.assemble(*((text, STYLES.get(style, style)) for text, style in cell.pieces))
-    return Text(cell.text, style=STYLES[cell.style])
+def _text(said: Cell | Paragraph) -> Text:
+    if said.pieces:
+        return Text.assemble(*((text, STYLES.get(style, style)) for text, style in said.pieces))
+    return Text(said.text, style=STYLES[said.style])

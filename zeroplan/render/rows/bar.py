@@ -2,6 +2,9 @@
 
 from zeroplan.core.ledger import Ledger
 
+Pieces = tuple[tuple[str, str], ...]
+"""(text, colour) pairs."""
+
 SHADES = {
     "parameters": ("█", "blue"),
     "gradients": ("▓", "cyan"),
@@ -9,11 +12,17 @@ SHADES = {
     "buffers": ("╳", "magenta"),
 }
 LEFT, HEADROOM, BEYOND = ("·", "dim"), ("░", "dim"), ("▶", "red")
-LEGEND = "█ weights  ▓ gradients  ▒ optimizer  ╳ buffers  · left  ░ headroom  ▶ beyond"
+NAMES = {"parameters": "weights", "gradients": "gradients", "optimizer": "optimizer", "buffers": "buffers"}
+LEGEND = (
+    *((f"{mark} {NAMES[role]}  ", colour) for role, (mark, colour) in SHADES.items()),
+    (f"{LEFT[0]} left  {HEADROOM[0]} headroom  ", "dim"),
+    (f"{BEYOND[0]} beyond", BEYOND[1]),
+)
+"""What the shades mean, each in its colour."""
 _LETTERS = str.maketrans("█▓▒╳·░▶", "WGOB.:>")
 
 
-def bar(ledger: Ledger, usable_bytes: int, budget_bytes: int, width: int) -> tuple[tuple[str, str], ...]:
+def bar(ledger: Ledger, usable_bytes: int, budget_bytes: int, width: int) -> Pieces:
     """(text, colour) pieces, `width` characters for the usable memory, at the peak's first phase."""
     phase = ledger.peak_phases[0]
     pieces, used, drawn = [], 0, 0
@@ -28,9 +37,9 @@ def bar(ledger: Ledger, usable_bytes: int, budget_bytes: int, width: int) -> tup
     return (*pieces, (LEFT[0] * (budget - drawn), LEFT[1]), (HEADROOM[0] * (width - budget), HEADROOM[1]))
 
 
-def letters(text: str) -> str:
-    """The same bar where block characters cannot be shown."""
-    return text.translate(_LETTERS)
+def letters(pieces: Pieces) -> Pieces:
+    """The same where block characters cannot be shown."""
+    return tuple((text.translate(_LETTERS), colour) for text, colour in pieces)
 
 
 def _cut(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -30,7 +30,7 @@ def card_blocks(question: Question, answer: CardAnswer, advice: Advice, style: S
         Paragraph(assumptions(question)),
         Paragraph(usable_memory(answer, question, style.unit), tight=True),
         _bars_grid(question, answer, style),
-        Paragraph(LEGEND if style.unicode else letters(LEGEND), DIM, tight=True),
+        _legend(style),
         stages_grid(question, {stage.stage: stage.estimate for stage in answer.stages}, style, peaks=False),
         *(ledger_blocks(shown, style) if shown.estimate else []),
         Paragraph(_footer(question, shown), DIM),
@@ -127,6 +127,11 @@ def _bound(found: Estimate) -> str:
     return f"Bound by {bound.what}; --node to change.{measured}"
 
 
+def _legend(style: Style) -> Paragraph:
+    pieces = LEGEND if style.unicode else letters(LEGEND)
+    return Paragraph("".join(text for text, _ in pieces), tight=True, pieces=pieces)
+
+
 def _bars_grid(question: Question, answer: CardAnswer, style: Style) -> Grid:
     width = min(max(style.width - 43, 12), 60)
     columns = (
@@ -144,7 +149,7 @@ def _bar_row(question: Question, answer: CardAnswer, stage: StageAnswer, width: 
         return name, cell("-", DIM), cell("not offered", DIM), cell("-", DIM)
     ledger: Ledger = stage.estimate.memory
     shades = bar(ledger, answer.usable_bytes, answer.budget_bytes, width)
-    drawn = Cell("", pieces=shades if style.unicode else tuple((letters(t), s) for t, s in shades))
+    drawn = Cell("", pieces=shades if style.unicode else letters(shades))
     peak = cell(style.size(ledger.peak_bytes), VERDICT_STYLES[stage.verdict])
     return name, peak, drawn, left_cell(stage.verdict, stage.spare_bytes, style)
 

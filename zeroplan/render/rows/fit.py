@@ -61,6 +61,6 @@ def _footer(question: Question, answers: tuple[CardAnswer, ...], style: Style) -
     return (
         f"{''.join(aliases)}left: of usable memory less the headroom. Not counted: "
         f"{question.framework.not_counted}. tight: fits only by using the headroom. {scale}link s: the step's "
-        "traffic at the lowest stage by a ring at link speed, in each card's usual node "
+        "traffic at the lowest stage by a ring at datasheet link speed, in each card's usual node "
         f"(zeroplan presets gpu). {size} One GPU in detail: --gpu a100-80gb."
     )

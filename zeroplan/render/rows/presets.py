@@ -11,6 +11,9 @@ from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Parag
 from zeroplan.render.rows.style import Style
 from zeroplan.units import GB, format_exact, format_number, format_rate
 
+UNSAID = (("torch_derived", False), ("link_domain_gpus", 0))
+"""Fields that say nothing at their default."""
+
 
 def kinds_blocks(counts: Mapping[str, int]) -> list[Block]:
     """How many presets there are of each kind."""
@@ -29,7 +32,7 @@ def kind_blocks(kind: str, records: list[Any], style: Style) -> list[Block]:
     ]
 
 
-def preset_blocks(kind: str, record: Any) -> list[Block]:
+def preset_blocks(kind: str, record: Any, style: Style) -> list[Block]:
     """Every field of one preset that is set."""
     heading = ("name", "title")
     simple = [(key, value) for key, value in _set_fields(record) if key not in heading and not _is_table(value)]
@@ -37,11 +40,19 @@ def preset_blocks(kind: str, record: Any) -> list[Block]:
     rows = tuple((cell(key, DIM), cell(_shown(value))) for key, value in simple)
     blocks: list[Block] = [
         Paragraph(f"{kind} {record.name}: {record.title}", STRONG),
+        *([Paragraph(_usable(record, style), tight=True)] if isinstance(record, Gpu) else []),
         Grid((Column("field"), Column("value", wraps=True)), rows),
     ]
     for key, value in tables:
         blocks += _table(key, value)
     return blocks
+
+
+def _usable(gpu: Gpu, style: Style) -> str:
+    usable, total, context = map(style.size, (gpu.usable_bytes, gpu.torch_total_bytes, gpu.context_bytes))
+    return (
+        f"{usable} {style.unit} usable ({gpu.provenance}): PyTorch's total of {total} less {context} of CUDA context."
+    )
 
 
 def plain(record: Any) -> dict[str, Any]:
@@ -114,7 +125,7 @@ _NUMBERS = {"usable GB", "usable GiB", "link", "NICs", "USD/h", "GPUs", "bytes"}
 
 def _set_fields(record: Any) -> list[tuple[str, Any]]:
     pairs = [(field.name, getattr(record, field.name)) for field in fields(record)]
-    return [(key, value) for key, value in pairs if value not in (None, "", (), {})]
+    return [(key, value) for key, value in pairs if value not in (None, "", (), {}) and (key, value) not in UNSAID]
 
 
 def _is_table(value: Any) -> bool:
