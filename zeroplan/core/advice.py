@@ -41,7 +41,6 @@ def free_upgrade(answer: CardAnswer) -> StageAnswer | None:
 
 
 def _way_out(question: Question, answer: CardAnswer) -> tuple[int, int] | None:
-
     from zeroplan.core.solve import min_gpus  # only where nothing fits
 
     stage = answer.offered[-1].stage
