@@ -50,7 +50,7 @@ def bad(*args: str) -> str:
         (["fit", *GOOD, "--framework", "fsdp3"], ["no framework is named 'fsdp3'. Did you mean"]),
         (
             ["fit", *GOOD, "--framework", "fsdp2", "--recipe", "zero-adam"],
-            ["fsdp2 does not run zero-adam. It runs fsdp-mixed"],
+            ["fsdp2 with zero-adam is not modelled. It is modelled with fsdp-mixed"],
         ),
         (["fit", *GOOD, "--recipe", "lion", "--optimizer-bytes", "12"], ["Give --recipe or --optimizer-bytes"]),
         (["fit", *GOOD, "--optimizer-bytes", "10"], ["'10' is not one of '8', '12', '16'"]),
@@ -72,7 +72,7 @@ def bad(*args: str) -> str:
         (["fit", *GOOD, "--gpu", "a100"], ["Did you mean a100-40gb or a100-80gb"]),
         (
             ["fit", *GOOD, "--framework", "deepspeed", "--optimizer-bytes", "16"],
-            ["recipe: deepspeed does not run adam-m16"],
+            ["recipe: deepspeed with adam-m16 is not modelled"],
         ),
         (["sweep", "--params", "1e9", "--over", "gpus=1,x"], ["--over gpus: 'x' is not a number"]),
         (["sweep", *GOOD, "--over", "gpus=1,2"], ["--gpus: --over gpus=... varies it already"]),

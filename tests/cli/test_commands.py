@@ -266,7 +266,7 @@ def test_compare_csv_has_a_column_for_each_stage() -> None:
 
 def test_solve_says_where_zeroplan_stops_counting() -> None:
     args = ["solve", "max-params", "--gpus", "1000000000", "--gpu", "h100", "--stage", "3"]
-    [solution] = answer(*args)["results"]
+    [solution] = answer(*args)["results"][0]["stages"]
     assert (solution["answer"], solution["at_limit"]) == (10**18, True)
     assert "1e18 or more" in run(*args).stdout
 

@@ -56,7 +56,9 @@ def test_only_stages_that_are_not_offered_is_a_bad_question(question: AskQuestio
 
 
 def test_a_recipe_that_the_framework_does_not_run_is_refused(question: AskQuestion) -> None:
-    with pytest.raises(InputError, match=r"fsdp2 does not run zero-adam\. It runs fsdp-mixed, fp32-adam, pure-bf16"):
+    with pytest.raises(
+        InputError, match=r"fsdp2 with zero-adam is not modelled\. It is modelled with fsdp-mixed, fp32"
+    ):
         question(framework="fsdp2", recipe="zero-adam")
 
 

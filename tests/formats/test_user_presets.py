@@ -68,7 +68,6 @@ def test_the_command_plans_with_it(write: Write) -> None:
         ("title = 'x'\nmemory_mib = -5", "memory_mib: '-5' is outside"),
         ("title = 'x'\nmemory_mib = nan", "memory_mib: Input should be a valid integer"),
         ("title = ''\nmemory_mib = 80000", "title: is empty"),
-        ("memory_mib = 80000", "title: Field required"),
         ("name = 'y'\ntitle = 'x'\nmemory_mib = 80000", "a preset is named by its file"),
         ("title = 'x'\nmemory_mib = 80000\nbusbw_gb_per_s = {all-reduce = {eight = 3.0}}", "'eight' is not a number"),
         ("title = 'x'\nmemory_mib = 100", "has less memory than a CUDA context takes"),
@@ -169,6 +168,25 @@ def test_a_pipe_does_not_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "gpu" / "pipe.toml")
     with pytest.raises(InputError, match="is not a regular file"):
         Presets(str(tmp_path))
+
+
+def test_a_few_figures_are_enough(write: Write) -> None:
+    gpu = Presets(str(write("gpu/lab.toml", "memory_mib = 49152"))).gpu("lab")
+    assert (gpu.title, gpu.provenance) == ("lab", "derived")
+    folder = write("node/ours.toml", "gpu = 'lab'\ngpus_per_node = 4\nlink_gb_per_s = 31")
+    assert Presets(str(folder)).node("ours").source == "your preset ours"
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "complaint"),
+    [
+        ("gpu/lab.toml", "memory_mib = 49152\nnode = 'dgx-h1000'", "gpu lab, node: no node is named 'dgx-h1000'"),
+        ("node/ours.toml", NODE.replace("h100", "h10O"), "node ours, gpu: no gpu is named 'h10O'"),
+    ],
+)
+def test_a_preset_that_names_nothing_known_is_refused(write: Write, place: str, text: str, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        Presets(str(write(place, text)))
 
 
 def test_a_framework_of_ones_own(write: Write, presets: Presets) -> None:

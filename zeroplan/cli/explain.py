@@ -10,7 +10,7 @@ import click
 
 from zeroplan.cli import ANSWERED
 from zeroplan.cli.asking import Asked, ask, missing, no_cards, typed
-from zeroplan.cli.options import GroupedCommand, shared
+from zeroplan.cli.options import GroupedCommand, names_of, shared, starting
 from zeroplan.cli.output import show
 from zeroplan.core.claims import ClaimedBytes, claimed
 from zeroplan.core.estimate import Estimate, estimate
@@ -59,7 +59,7 @@ class Explained:
 
 
 @click.command("explain", cls=GroupedCommand, short_help="Formulas, sources, words of the trade.")
-@click.argument("term", required=False)
+@click.argument("term", required=False, shell_complete=starting(lambda: names_of("word")))
 @shared()
 def command(term: str | None, **given: Unpack[Given]) -> int:
     """Each number of a plan with its formula, inputs and source; or a word of the trade.

@@ -1,7 +1,7 @@
 """The options that commands share, in the groups their help shows."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
@@ -38,15 +38,23 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def _names(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Shell completion with the names of bundled presets."""
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def starting(known: Callable[[], Iterable[str]]) -> Completer:
+    """Shell completion with those of the known names that start as typed."""
 
     def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-        from zeroplan.formats.presets import Presets
-
-        return [name for name in Presets().names(kind) if name.startswith(incomplete.lower())]
+        return [name for name in known() if name.startswith(incomplete.lower())]
 
     return complete
+
+
+def names_of(kind: str) -> list[str]:
+    """Names and aliases of the bundled presets of a kind."""
+    from zeroplan.formats.presets import Presets
+
+    return sorted(name for record in Presets().all(kind) for name in (record.name, *record.aliases))
 
 
 def _option(name: str, heading: str, text: str, **attributes: Any) -> Callable[[F], F]:
@@ -66,7 +74,7 @@ SHARED: dict[str, Callable[[Any], Any]] = {
         "GPUs by name: h100 or h100,a100-80gb.",
         multiple=True,
         metavar="NAME",
-        shell_complete=_names("gpu"),
+        shell_complete=starting(lambda: names_of("gpu")),
     ),
     "memory": _option("--memory", HARDWARE, "Usable memory of a card of your own: 44.35GiB.", metavar="SIZE"),
     "node": _option(
@@ -74,15 +82,15 @@ SHARED: dict[str, Callable[[Any], Any]] = {
         HARDWARE,
         "The node the GPUs sit in: dgx-h100.",
         metavar="NAME",
-        shell_complete=_names("node"),
+        shell_complete=starting(lambda: names_of("node")),
     ),
     "presets": _option("--presets", HARDWARE, "A folder of your own presets; they win by name.", metavar="DIR"),
     "recipe": _option(
         "--recipe",
         ACCOUNTING,
-        "Bytes per parameter; else the framework's default.",
+        "Bytes per parameter, else the framework's: adam-m16.",
         metavar="NAME",
-        shell_complete=_names("recipe"),
+        shell_complete=starting(lambda: names_of("recipe")),
     ),
     "optimizer_bytes": _option(
         "--optimizer-bytes",
@@ -97,7 +105,7 @@ SHARED: dict[str, Callable[[Any], Any]] = {
         default="zero",
         show_default=True,
         metavar="NAME",
-        shell_complete=_names("framework"),
+        shell_complete=starting(lambda: names_of("framework")),
     ),
     "grad_accum": _option(
         "--grad-accum",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zeroplan.cli import ANSWERED
-from zeroplan.cli.options import SHARED, GroupedCommand, output_only
+from zeroplan.cli.options import SHARED, GroupedCommand, output_only, starting
 from zeroplan.cli.output import show
 from zeroplan.errors import unknown_name
 from zeroplan.formats.kinds import KINDS
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # a JSON answer needs no screen
 
 
 @click.command("presets", cls=GroupedCommand, short_help="GPUs, nodes, recipes, frameworks.")
-@click.argument("kind", required=False)
+@click.argument("kind", required=False, shell_complete=starting(lambda: KINDS))
 @click.argument("name", required=False)
 @SHARED["presets"]
 @output_only

@@ -2,13 +2,13 @@
 
 import click
 
-from zeroplan.cli import ANSWERED
-from zeroplan.cli.options import GroupedCommand
+from zeroplan.cli import ANSWERED, COMMANDS
+from zeroplan.cli.options import GroupedCommand, starting
 from zeroplan.errors import InputError, unknown_name
 
 
 @click.command("schema", cls=GroupedCommand, short_help="The JSON schema of an answer.")
-@click.argument("name", metavar="COMMAND", required=False)
+@click.argument("name", metavar="COMMAND", required=False, shell_complete=starting(lambda: COMMANDS))
 def command(name: str | None) -> int:
     """The JSON schema of what COMMAND prints with --format json.
 

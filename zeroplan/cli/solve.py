@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
 from zeroplan.cli.asking import Asked, ask, typed
-from zeroplan.cli.options import GroupedCommand, shared
+from zeroplan.cli.options import GroupedCommand, shared, starting
 from zeroplan.cli.output import show
 from zeroplan.core.solve import SOLVERS, Solution, solve
 from zeroplan.errors import InputError, unknown_name
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("solve", cls=GroupedCommand, short_help="The largest model or fewest GPUs that fit.")
-@click.argument("what", metavar="[max-params|min-gpus]")
+@click.argument("what", metavar="[max-params|min-gpus]", shell_complete=starting(lambda: SOLVERS))
 @shared()
 def command(what: str, **given: Unpack[Given]) -> int:
     """The largest model, or the fewest GPUs, that fit; exact, per stage.
@@ -46,15 +47,22 @@ def command(what: str, **given: Unpack[Given]) -> int:
         given["unit"],
         table,
         lambda: _json(asked, what, solutions),
-        lambda: _json(asked, what, solutions)["results"],
+        lambda: _records(_json(asked, what, solutions)),
     )
     return ANSWERED if any(solution.answer is not None for solution in solutions) else NOTHING_FITS
 
 
 def _json(asked: Asked, what: str, solutions: list[Solution]) -> dict[str, Any]:
-    from zeroplan.render.answers import solution_json
+    from zeroplan.render.answers import solved_card_json
     from zeroplan.render.machine import header, request_json
 
     request = {**request_json(asked.question, asked.node), SOLVERS[what][0]: None}
-    results = [solution_json(asked.question, solution) for solution in solutions]
+    results = [solved_card_json(asked.question, card, solutions) for card in asked.question.cards]
     return {**header("solve"), "request": request, "solve": what, "results": results}
+
+
+def _records(answer: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """A row for each GPU and stage."""
+    for card in answer["results"]:
+        for stage in card["stages"]:
+            yield {**{key: value for key, value in card.items() if key != "stages"}, **stage}

@@ -73,8 +73,8 @@ def check_runs(framework: Framework, recipe: Recipe) -> None:
     if not framework.runs(recipe.name):
         raise InputError(
             "recipe",
-            f"{framework.name} does not run {recipe.name}.",
-            f"It runs {', '.join(framework.recipes)}.",
+            f"{framework.name} with {recipe.name} is not modelled.",
+            f"It is modelled with {', '.join(framework.recipes)}.",
         )
 
 

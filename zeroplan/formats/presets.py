@@ -5,14 +5,14 @@ The bundled ones are built directly (a test passes each through validation); a u
 
 import os
 import tomllib
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from zeroplan.core.framework import Framework
 from zeroplan.core.hardware import Gpu, Node
 from zeroplan.core.question import Card
 from zeroplan.core.recipe import Recipe
-from zeroplan.errors import InputError, unknown_name
+from zeroplan.errors import Faults, InputError, unknown_name
 from zeroplan.formats.kinds import KINDS, Record, build, record_type
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class Presets:
             from zeroplan.formats.user_presets import read_folder
 
             self._user.update(read_folder(folder))
+            self._check_references()
 
     def gpu(self, name: str, where: str = "--gpu") -> Gpu:
         return self._find("gpu", name, where, Gpu)
@@ -92,6 +93,21 @@ class Presets:
         """A GPU in its usual node."""
         node = self.node(gpu.node, f"gpu {gpu.name}, node") if gpu.node else None
         return Card(gpu=gpu, node=node, asked=asked)
+
+    def _check_references(self) -> None:
+        """Raise when a user's preset names another that does not exist."""
+        faults = Faults()
+        for name, gpu in self._user["gpu"].items():
+            if isinstance(gpu, Gpu) and gpu.node:
+                faults.attempt(partial(self.node, gpu.node, f"gpu {name}, node"))
+        for name, node in self._user["node"].items():
+            if isinstance(node, Node):
+                faults.attempt(partial(self.gpu, node.gpu, f"node {name}, gpu"))
+        for name, framework in self._user["framework"].items():
+            if isinstance(framework, Framework):
+                for recipe in (framework.default_recipe, *framework.recipes):
+                    faults.attempt(partial(self.recipe, recipe, f"framework {name}, families"))
+        faults.report()
 
     def _find(self, kind: str, name: str, where: str, record: type[R]) -> R:
         wanted = name.strip().lower()

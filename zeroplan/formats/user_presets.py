@@ -45,9 +45,15 @@ def read_preset(kind: str, path: str) -> Record:
     for key, text in _texts(data):
         if not text.isprintable():
             raise InputError(f"{path}, {key}", "holds control characters.", "Write plain text on one line.")
-    if "name" in data:
+    if data.pop("name", name) != name:
         raise InputError(f"{path}, name", "a preset is named by its file.", "Leave the key out.")
-    return validated(kind, name, data, path)
+    return validated(kind, name, {**_unsaid(kind, name), **data}, path)
+
+
+def _unsaid(kind: str, name: str) -> dict[str, str]:
+    """What a user need not say of a preset of their own."""
+    own = {"title": name}
+    return own if kind == "gpu" else {**own, "source": f"your preset {name}"}
 
 
 def validated(kind: str, name: str, data: dict[str, Any], path: str) -> Record:

@@ -12,7 +12,7 @@ from zeroplan.render.machine import UNKNOWN_TIME, seconds_json
 if TYPE_CHECKING:  # types only
     from zeroplan.core.claims import ClaimedBytes
     from zeroplan.core.compare import Comparison
-    from zeroplan.core.question import Question
+    from zeroplan.core.question import Card, Question
     from zeroplan.core.solve import Solution
     from zeroplan.core.sweep import SweepPoint
     from zeroplan.core.verdict import CardAnswer
@@ -36,6 +36,7 @@ def comparison_json(question: Question, row: Comparison) -> contract.ComparisonJ
         "node": card.node.name if card.node else None,
         "bound_by": bound.what if bound else None,
         "seconds": seconds_json(found.time) if found else UNKNOWN_TIME,
+        "node_usd_per_hour": card.node.price_usd_per_hour if card.node else None,
         "usd_per_hour": row.usd_per_hour,
         "price_where": card.node.price_where if card.node and row.usd_per_hour is not None else None,
         "min_gpus": [{"stage": stage, "gpus": gpus} for stage, gpus in row.min_gpus.items()],
@@ -46,14 +47,22 @@ def sweep_point_json(point: SweepPoint) -> contract.SweepPointJson:
     return {"value": point.value, "stages": [_sweep_stage(point, stage) for stage in point.estimates]}
 
 
-def solution_json(question: Question, solution: Solution) -> contract.SolutionJson:
+def solved_card_json(question: Question, card: Card, solutions: list[Solution]) -> contract.SolvedCardJson:
     return {
-        "gpu": solution.card.gpu.name,
+        "gpu": card.gpu.name,
+        "title": card.gpu.title,
+        "usable_bytes": card.gpu.usable_bytes,
+        "budget_bytes": question.budget_bytes(card),
+        "stages": [_solution_json(solution) for solution in solutions if solution.card is card],
+    }
+
+
+def _solution_json(solution: Solution) -> contract.SolutionJson:
+    return {
         "stage": solution.stage,
         "answer": solution.answer,
         "at_limit": solution.at_limit,
         "peak_bytes": solution.peak_bytes,
-        "budget_bytes": question.budget_bytes(solution.card),
     }
 
 
@@ -101,5 +110,5 @@ def usable_json(answer: CardAnswer) -> contract.UsableJson:
         "usable_bytes": answer.usable_bytes,
         "budget_bytes": answer.budget_bytes,
         "provenance": gpu.provenance,
-        "source": gpu.sources.get("memory", "stated by the user"),
+        "source": gpu.sources.get("memory", "yours, unnamed"),
     }

@@ -156,6 +156,8 @@ class ComparisonJson(TypedDict):
     """The node that seconds and the price are of: the one asked for, else the cheapest to rent, else the usual one."""
     bound_by: str | None
     seconds: SecondsJson
+    node_usd_per_hour: float | None
+    """One node; null when no price is known."""
     usd_per_hour: float | None
     """All nodes together; null when no price is known."""
     price_where: str | None
@@ -204,14 +206,22 @@ class SweepJson(TypedDict):
 class SolutionJson(TypedDict):
     """One stage on one GPU; the answer is null when there is none."""
 
-    gpu: str
     stage: int
     answer: int | None
     at_limit: bool
     """True: the answer is the most that zeroplan counts to, 1e18, and more may fit."""
     peak_bytes: int | None
     """At the answer."""
+
+
+class SolvedCardJson(TypedDict):
+    """Every offered stage on one GPU."""
+
+    gpu: str
+    title: str
+    usable_bytes: int
     budget_bytes: int
+    stages: list[SolutionJson]
 
 
 class SolveJson(TypedDict):
@@ -222,7 +232,7 @@ class SolveJson(TypedDict):
     request: RequestJson
     solve: str
     """max-params or min-gpus."""
-    results: list[SolutionJson]
+    results: list[SolvedCardJson]
 
 
 class WordJson(TypedDict):

@@ -12,8 +12,8 @@ from zeroplan.core.framework import PHASES
 from zeroplan.core.hardware import Cluster
 from zeroplan.core.timing import Time, link_bound, measured_by, transfer_time
 from zeroplan.core.verdict import CardAnswer, StageAnswer
+from zeroplan.render.labels import stage_name
 from zeroplan.render.notes import card_notes
-from zeroplan.render.sentences import stage_name
 
 if TYPE_CHECKING:  # types only: what is not needed at run time is not imported
     from zeroplan.core.advice import Advice

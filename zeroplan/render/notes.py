@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from zeroplan.core.advice import Advice
 from zeroplan.core.question import Question
 from zeroplan.core.verdict import TIGHT, CardAnswer, StageAnswer
-from zeroplan.render.sentences import listed, short_title, stage_label
+from zeroplan.render.labels import at_stages, listed, short_title, stage_label
 from zeroplan.units import format_count, format_ratio, format_size
 
 GATHERING_STAGE = 3
@@ -15,7 +15,7 @@ SHIPPED, TRY_SHIPPED = "DeepSpeed as shipped", "--framework deepspeed"
 
 def card_notes(question: Question, answer: CardAnswer, advice: Advice, unit: str = "GB") -> list[str]:
     """The remarks on one card."""
-    shipped = _shipped_needs(answer, advice) or _shipped_costs(answer, advice, unit)
+    shipped = _shipped_needs(question, answer, advice) or _shipped_costs(answer, advice, unit)
     remarks = (
         _upgrade(answer, advice, unit),
         _way_out(advice),
@@ -28,7 +28,7 @@ def cards_notes(question: Question, answers: Sequence[CardAnswer], advices: Sequ
     """The remarks on several cards; what holds for several is said once."""
     pairs = list(zip(answers, advices, strict=True))
     upgrades = _grouped((answer, _upgrade(answer, advice, unit)) for answer, advice in pairs)
-    needs = _grouped((answer, _shipped_needs(answer, advice)) for answer, advice in pairs)
+    needs = _grouped((answer, _shipped_needs(question, answer, advice)) for answer, advice in pairs)
     shipped = "; ".join([*needs, *_shipped_sends(answers, advices)])
     return [
         *_general(question),
@@ -69,13 +69,13 @@ def _upgrade(answer: CardAnswer, advice: Advice, unit: str) -> str:
     return f"{stage_label(stage)} frees {freed} {unit} more per GPU at {traffic} traffic{gathered}"
 
 
-def _shipped_needs(answer: CardAnswer, advice: Advice) -> str:
+def _shipped_needs(question: Question, answer: CardAnswer, advice: Advice) -> str:
     """What DeepSpeed as shipped needs, where that is another stage."""
     if advice.shipped is None or _choice(advice.shipped) == _choice(answer):
         return ""
     best = advice.shipped.recommended
     if best is None:
-        return "does not fit"
+        return f"does not fit{at_stages(question)}"
     return f"needs {stage_label(best.stage)}{' and the headroom' if best.verdict == TIGHT else ''}"
 
 
@@ -88,7 +88,7 @@ def _shipped_costs(answer: CardAnswer, advice: Advice, unit: str) -> str:
         return ""
     peak, sent = (format_size(size, unit) for size in (there.memory.peak_bytes, there.traffic.wire_bytes))
     ratio = format_ratio(there.ratio_to_data_parallel)
-    traffic = f", {sent} {unit} sent ({ratio})" if there.traffic.wire_bytes else ""
+    traffic = f", {sent} {unit} sent ({ratio} plain DP)" if there.traffic.wire_bytes else ""
     return f"peaks at {peak} {unit}{traffic}"
 
 

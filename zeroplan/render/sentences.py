@@ -1,37 +1,13 @@
 """Answers in words: the recommendation first, with its reason and its price."""
 
-from collections.abc import Iterable
-
 from zeroplan.core.estimate import Estimate
 from zeroplan.core.question import Question
 from zeroplan.core.traffic import plain_gradient_bytes
 from zeroplan.core.verdict import FITS, TIGHT, CardAnswer, StageAnswer
+from zeroplan.render.labels import at_stages, listed, short_title, stage_label
 from zeroplan.units import counted, format_count, format_ratio, format_share, format_size
 
 PLAIN_TRAFFIC = "plain data parallelism"
-
-
-def stage_label(stage: int) -> str:
-    """ZeRO-2."""
-    return f"ZeRO-{stage}"
-
-
-def stage_name(question: Question, stage: int) -> str:
-    """ZeRO-2 P_os+g, in the words of the framework."""
-    found = question.framework.stage(stage, question.recipe.name)
-    return f"{stage_label(stage)} {found.title}" if found else stage_label(stage)
-
-
-def listed(names: Iterable[str], last: str = "and") -> str:
-    """a, b and c."""
-    names = list(names)
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
-
-
-def short_title(answer: CardAnswer) -> str:
-    """A card's title without maker and socket: V100 32GB."""
-    words = answer.card.gpu.title.split()
-    return " ".join(word for word in words if word not in ("Instinct", "GeForce") and not word.startswith("SXM"))
 
 
 def price_of(answer: StageAnswer) -> str:
@@ -43,7 +19,7 @@ def price_of(answer: StageAnswer) -> str:
     return f"same traffic as {PLAIN_TRAFFIC}" if text == "1.0x" else f"{text} the traffic of {PLAIN_TRAFFIC}"
 
 
-def cards_summary(answers: tuple[CardAnswer, ...]) -> str:
+def cards_summary(question: Question, answers: tuple[CardAnswer, ...]) -> str:
     """The lowest stage for every card, in one sentence a verdict."""
     fitting = _by_stage(answers, FITS)
     tight = _by_stage(answers, TIGHT)
@@ -54,7 +30,7 @@ def cards_summary(answers: tuple[CardAnswer, ...]) -> str:
     if tight:
         sentences.append(f"Only by using the headroom: {_groups(tight)}.")
     if nothing:
-        sentences.append(f"Nothing fits on {listed(nothing)}.")
+        sentences.append(f"Nothing fits{at_stages(question)} on {listed(nothing)}.")
     return " ".join(sentences)
 
 
@@ -63,7 +39,7 @@ def card_summary(question: Question, answer: CardAnswer, unit: str) -> str:
     where = f"{format_count(question.gpus)} x {short_title(answer)}"
     best = answer.recommended
     if best is None or best.estimate is None:
-        return _nothing_fits(answer, where, unit)
+        return _nothing_fits(question, answer, where, unit)
     peak = format_size(best.estimate.memory.peak_bytes, unit)
     if best.verdict == TIGHT:
         usable = format_size(answer.usable_bytes, unit)
@@ -138,10 +114,11 @@ def _groups(groups: dict[int, list[str]]) -> str:
     )
 
 
-def _nothing_fits(answer: CardAnswer, where: str, unit: str) -> str:
+def _nothing_fits(question: Question, answer: CardAnswer, where: str, unit: str) -> str:
     smallest = min(answer.offered, key=lambda other: other.estimate.memory.peak_bytes if other.estimate else 0)
     if smallest.estimate is None:
         return f"Nothing fits on {where}."
     peak = format_size(smallest.estimate.memory.peak_bytes, unit)
     usable = format_size(answer.usable_bytes, unit)
-    return f"Nothing fits on {where}: even {stage_label(smallest.stage)} takes {peak} of {usable} {unit} usable."
+    least = f"{'' if at_stages(question) else 'even '}{stage_label(smallest.stage)}"
+    return f"Nothing fits{at_stages(question)} on {where}: {least} takes {peak} of {usable} {unit} usable."

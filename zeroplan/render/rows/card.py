@@ -9,11 +9,12 @@ from zeroplan.core.states import OPTIMIZER_PHASES
 from zeroplan.core.timing import link_bound, measured_by, transfer_time
 from zeroplan.core.verdict import CardAnswer, StageAnswer
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
+from zeroplan.render.labels import stage_label, stage_name
 from zeroplan.render.notes import card_notes
 from zeroplan.render.rows.bar import LEGEND, bar, letters
 from zeroplan.render.rows.stages import stages_grid
 from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
-from zeroplan.render.sentences import assumptions, card_summary, stage_label, stage_name, usable_memory, yardstick
+from zeroplan.render.sentences import assumptions, card_summary, usable_memory, yardstick
 from zeroplan.units import format_count, format_ratio, format_seconds
 
 SHOWN_PHASES = ("forward", "backward", "step")
@@ -123,7 +124,10 @@ def _bound(found: Estimate) -> str:
     bound = link_bound(found.plan.cluster)
     if bound is None:
         return "Time is unknown: no node is known for this GPU and number. Give one with --node."
-    measured = f" Measured: {measured_by(found.plan.cluster)}." if found.time.measured is not None else ""
+    measured = ""
+    if found.time.link is not None and found.time.measured is not None:
+        faster = " (the switch reduces, faster than a ring)" if found.time.measured < found.time.link else ""
+        measured = f" Measured{faster}: {measured_by(found.plan.cluster)}."
     return f"Bound by {bound.what}; --node to change.{measured}"
 
 

@@ -3,8 +3,9 @@
 from zeroplan.core.compare import Comparison
 from zeroplan.core.question import Question
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
+from zeroplan.render.labels import stage_label
 from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
-from zeroplan.render.sentences import assumptions, cards_summary, stage_label
+from zeroplan.render.sentences import assumptions, cards_summary
 from zeroplan.units import format_count, format_number, format_seconds
 
 ROOMY = 100
@@ -14,7 +15,7 @@ ROOMY = 100
 def compare_blocks(question: Question, rows: list[Comparison], style: Style) -> list[Block]:
     """The screen: the answer, the cards, what the columns mean."""
     answers = tuple(row.answer for row in rows)
-    summary = cards_summary(answers) if len(answers) <= 8 else _counted(rows)
+    summary = cards_summary(question, answers) if len(answers) <= 8 else _counted(rows)
     cheapest = _cheapest(rows)
     return [
         Paragraph(summary, STRONG),
@@ -95,6 +96,7 @@ def _footer(style: Style) -> str:
     return (
         f"usable, left: {style.unit} per GPU, left of the budget at the lowest stage for activations. tight: fits "
         "only by using the headroom. link s: the step's traffic by a ring at link speed. Z0 to Z3: the fewest GPUs at "
-        "which the states fit; --headroom leaves room for activations. link s and USD/h, on demand, are of one node: "
-        "that of --node, else the cheapest to rent, else the usual one; json and csv name it. Sort with --sort."
+        "which the states fit; --headroom leaves room for activations. USD/h: all nodes, on demand. It "
+        "and link s are of the same node: that of --node, else the cheapest to rent, else the usual one; json and csv "
+        "name it. Sort with --sort."
     )

@@ -11,9 +11,10 @@ from zeroplan.core.timing import link_bound, measured_by
 from zeroplan.core.verdict import CardAnswer, StageAnswer
 from zeroplan.core.word import Word
 from zeroplan.render.blocks import DIM, STRONG, Block, Column, Grid, Paragraph, cell
+from zeroplan.render.labels import stage_name
 from zeroplan.render.rows.card import psi_text
 from zeroplan.render.rows.style import Style
-from zeroplan.render.sentences import assumptions, stage_name, usable_memory
+from zeroplan.render.sentences import assumptions, usable_memory
 from zeroplan.units import format_exact, format_ratio, format_seconds
 
 
@@ -116,7 +117,7 @@ def time_blocks(found: Estimate) -> list[Block]:
 def memory_blocks(question: Question, answer: CardAnswer, style: Style) -> list[Block]:
     """Where a card's budget comes from."""
     gpu = answer.card.gpu
-    source = gpu.sources.get("memory", "stated with --memory")
+    source = gpu.sources.get("memory", "yours, unnamed")
     return [
         Paragraph(f"usable memory, {gpu.title}", STRONG),
         Paragraph(usable_memory(answer, question, style.unit), tight=True, indent=2),

@@ -6,10 +6,11 @@ from zeroplan.core.advice import Advice
 from zeroplan.core.question import Question
 from zeroplan.core.verdict import CardAnswer
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
+from zeroplan.render.labels import stage_label
 from zeroplan.render.notes import cards_notes
 from zeroplan.render.rows.stages import stages_grid
 from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
-from zeroplan.render.sentences import assumptions, cards_summary, stage_label, yardstick
+from zeroplan.render.sentences import assumptions, cards_summary, yardstick
 from zeroplan.units import format_seconds
 
 
@@ -20,7 +21,7 @@ def fit_blocks(
     estimates = {stage.stage: stage.estimate for stage in answers[0].stages}
     notes = cards_notes(question, answers, advices, style.unit)
     return [
-        Paragraph(cards_summary(answers), STRONG),
+        Paragraph(cards_summary(question, answers), STRONG),
         *([Paragraph(" ".join(notes), tight=True)] if notes else []),
         Paragraph(assumptions(question)),
         stages_grid(question, estimates, style),

@@ -9,8 +9,9 @@ from zeroplan.core.hardware import Gpu, Node
 from zeroplan.core.recipe import Recipe
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.rows.style import Style
-from zeroplan.units import GB, format_exact, format_number, format_rate
+from zeroplan.units import GB, counted, format_exact, format_number, format_rate
 
+BUSBW = "busbw_gb_per_s"
 UNSAID = (("torch_derived", False), ("link_domain_gpus", 0))
 """Fields that say nothing at their default."""
 
@@ -37,7 +38,9 @@ def preset_blocks(kind: str, record: Any, style: Style) -> list[Block]:
     heading = ("name", "title")
     simple = [(key, value) for key, value in _set_fields(record) if key not in heading and not _is_table(value)]
     tables = [(key, value) for key, value in _set_fields(record) if _is_table(value)]
-    rows = tuple((cell(key, DIM), cell(_shown(value))) for key, value in simple)
+    unit = "GPU" if isinstance(record, Gpu) else "node"
+    said = [(key, _busbw(value, unit) if key == BUSBW else _shown(value)) for key, value in simple]
+    rows = tuple((cell(key, DIM), cell(text)) for key, text in said)
     blocks: list[Block] = [
         Paragraph(f"{kind} {record.name}: {record.title}", STRONG),
         *([Paragraph(_usable(record, style), tight=True)] if isinstance(record, Gpu) else []),
@@ -46,6 +49,14 @@ def preset_blocks(kind: str, record: Any, style: Style) -> list[Block]:
     for key, value in tables:
         blocks += _table(key, value)
     return blocks
+
+
+def _busbw(figures: Mapping[str, Mapping[str, float]], unit: str) -> str:
+    """Measured bandwidths by collective and by the number of GPUs or nodes."""
+    return "; ".join(
+        f"{collective} on {', '.join(f'{counted(int(n), unit)} {rate:g}' for n, rate in by_count.items())}"
+        for collective, by_count in figures.items()
+    )
 
 
 def _usable(gpu: Gpu, style: Style) -> str:

@@ -3,8 +3,9 @@
 from zeroplan.core.question import Question
 from zeroplan.core.solve import Solution
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
+from zeroplan.render.labels import stage_label, stage_name
 from zeroplan.render.rows.style import Style
-from zeroplan.render.sentences import accounting, stage_label, stage_name
+from zeroplan.render.sentences import accounting
 from zeroplan.units import counted, format_count, format_share
 
 TITLES = {"max-params": "Most parameters whose states fit", "min-gpus": "Fewest GPUs on which the states fit"}

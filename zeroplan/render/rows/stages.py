@@ -4,8 +4,8 @@ from zeroplan.core.estimate import Estimate
 from zeroplan.core.question import Question
 from zeroplan.core.recipe import ROLES
 from zeroplan.render.blocks import DIM, STRONG, Cell, Column, Grid, cell
+from zeroplan.render.labels import stage_name
 from zeroplan.render.rows.style import Style
-from zeroplan.render.sentences import stage_name
 from zeroplan.units import format_ratio
 
 HEADERS = {"parameters": "weights", "gradients": "gradients", "optimizer": "optimizer"}

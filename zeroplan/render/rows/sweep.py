@@ -4,8 +4,9 @@ from zeroplan.core.question import Card, Question
 from zeroplan.core.sweep import FIELDS, SweepPoint
 from zeroplan.core.verdict import DOES_NOT_FIT, FITS, NOT_OFFERED, TIGHT
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
+from zeroplan.render.labels import stage_label
 from zeroplan.render.rows.style import VERDICT_STYLES, Style
-from zeroplan.render.sentences import assumptions, stage_label
+from zeroplan.render.sentences import assumptions
 from zeroplan.units import counted, format_count, format_ratio
 
 MARKS = {FITS: "", TIGHT: " tight", DOES_NOT_FIT: " no", NOT_OFFERED: ""}
