@@ -88,7 +88,7 @@ SHARED: dict[str, Callable[[Any], Any]] = {
     "recipe": _option(
         "--recipe",
         ACCOUNTING,
-        "Bytes per parameter, else the framework's: adam-m16.",
+        "Bytes per parameter: adam-m16. Unset: the framework's.",
         metavar="NAME",
         shell_complete=starting(lambda: names_of("recipe")),
     ),
