@@ -99,6 +99,12 @@ def test_a_number_of_gpus_that_nobody_measured_is_unknown(presets: Presets) -> N
     assert measured_busbw("all-gather", Cluster(gpus=6, gpu=card.gpu, node=card.node)) is None
 
 
+def test_a_node_that_is_not_full_was_not_measured(presets: Presets) -> None:
+    """p5en: 16 full nodes were measured, 121 GPUs on 16 nodes were not."""
+    node, h200 = presets.node("aws-p5en.48xlarge"), presets.gpu("h200")
+    assert measured_busbw("all-reduce", Cluster(gpus=121, gpu=h200, node=node)) is None
+
+
 def test_across_nodes_only_what_was_measured_counts(presets: Presets) -> None:
     """p5en: an all-reduce on 16 nodes (369.9 GB/s); no gather, and no other number of nodes."""
     node, h200 = presets.node("aws-p5en.48xlarge"), presets.gpu("h200")

@@ -15,7 +15,7 @@ from zeroplan.cli.output import show
 from zeroplan.core.claims import ClaimedBytes, claimed
 from zeroplan.core.estimate import Estimate, estimate
 from zeroplan.core.ledger import Term, Transfer
-from zeroplan.core.verdict import CardAnswer, fit
+from zeroplan.core.verdict import NOT_ASKED, CardAnswer, StageAnswer, fit
 from zeroplan.core.word import Word
 from zeroplan.errors import InputError, printable, unknown_name
 from zeroplan.formats.presets import Presets
@@ -82,7 +82,7 @@ def _explain_words(given: Given, term: str | None) -> None:
     words = [_word(presets, term)] if term is not None else _all_words(presets)
 
     def table(_style: Style) -> list[Block]:
-        from zeroplan.render.rows.explain import word_blocks, words_grid
+        from zeroplan.render.rows.words import word_blocks, words_grid
 
         return word_blocks(words) if term is not None else words_grid(words)
 
@@ -172,6 +172,7 @@ def _unknown_term(presets: Presets, found: Estimate, term: str) -> InputError:
 
 def _blocks(explained: Explained, style: Style) -> list[Block]:
     from zeroplan.render.rows import explain as rows
+    from zeroplan.render.rows.words import word_blocks
 
     question, found, term = explained.asked.question, explained.found, explained.term
     parts = (explained.terms, explained.transfers, explained.claims, style)
@@ -179,11 +180,10 @@ def _blocks(explained: Explained, style: Style) -> list[Block]:
     memory = [block for card in explained.cards for block in rows.memory_blocks(question, card, style)]
     peak = rows.peak_blocks(found, style) if term and _matches(term, *PEAK) else []
     time = rows.time_blocks(found) if explained.asked.question.cards and _matches(term, *TIME) else []
-    return [*rows.word_blocks(explained.words), *plan, *peak, *memory, *time]
+    return [*word_blocks(explained.words), *plan, *peak, *memory, *time]
 
 
 def _json(explained: Explained) -> dict[str, Any]:
-    from zeroplan.core.verdict import StageAnswer
     from zeroplan.render.answers import claim_json, usable_json, word_json
     from zeroplan.render.machine import header, request_json, stage_json, term_json, transfer_json
 
@@ -191,7 +191,7 @@ def _json(explained: Explained) -> dict[str, Any]:
     answer = (
         explained.cards[0].stages[0]
         if explained.cards
-        else StageAnswer(stage=found.plan.strategy.stage, verdict="not-asked", estimate=found)
+        else StageAnswer(stage=found.plan.strategy.stage, verdict=NOT_ASKED, estimate=found)
     )
     stage = {
         **stage_json(asked.question, answer),
@@ -214,15 +214,18 @@ def _records(answer: dict[str, Any]) -> Iterable[dict[str, Any]]:
     if not answer["stage"]["memory"] and not answer["stage"]["traffic"]:
         yield from answer["words"]
     for term in answer["stage"]["memory"]:
-        yield {**term, "inputs": " ".join(f"{k}={v}" for k, v in term["inputs"].items())}
+        yield {**term, "inputs": _given(term["inputs"])}
     for transfer in answer["stage"]["traffic"]:
         name = {"name": f"{transfer['collective']} {transfer['what']}", "bytes": transfer["wire_bytes"]}
-        inputs = " ".join(f"{k}={v}" for k, v in transfer["inputs"].items())
         yield {
             **name,
             "what": transfer["what"],
             "phases": transfer["phase"],
             "formula": transfer["formula"],
-            "inputs": inputs,
+            "inputs": _given(transfer["inputs"]),
             "source": transfer["source"],
         }
+
+
+def _given(inputs: dict[str, int]) -> str:
+    return " ".join(f"{name}={value}" for name, value in inputs.items())

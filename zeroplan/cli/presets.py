@@ -59,10 +59,10 @@ def _blocks(found: dict[str, list[Any]], kind: str | None, name: str | None, sty
 
 
 def _json(found: dict[str, list[Any]]) -> dict[str, Any]:
+    from zeroplan.render.answers import preset_json
     from zeroplan.render.machine import header
-    from zeroplan.render.rows.presets import plain
 
     return {
         **header("presets"),
-        "results": {kind: [plain(r) for r in records] for kind, records in found.items()},
+        "results": {kind: [preset_json(r) for r in records] for kind, records in found.items()},
     }

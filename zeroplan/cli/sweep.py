@@ -97,7 +97,7 @@ def _json(asked: Asked, over: str, points: list[SweepPoint]) -> dict[str, Any]:
 
     return {
         **header("sweep"),
-        "request": request_json(asked.question, asked.node),
+        "request": {**request_json(asked.question, asked.node), FIELDS[over]: None},
         "over": over,
         "results": [sweep_point_json(point) for point in points],
     }

@@ -99,6 +99,11 @@ class Gpu:
         return self.torch_total_bytes - self.context_bytes
 
     @property
+    def memory_source(self) -> str:
+        """Who says how much memory it has."""
+        return self.sources.get("memory", "yours, unnamed")
+
+    @property
     def provenance(self) -> str:
         """How the usable memory is known: stated, measured or derived."""
         if self.usable_bytes_stated is not None:
@@ -178,6 +183,11 @@ class Cluster:
     def nodes(self) -> int | None:
         """Nodes that the GPUs fill; None when the node is not known."""
         return None if self.node is None else -(-self.gpus // self.node.gpus_per_node)
+
+    @property
+    def fills_its_nodes(self) -> bool:
+        """Whether no GPU of a node is left out."""
+        return self.node is not None and self.gpus % self.node.gpus_per_node == 0
 
 
 def _check_busbw(where: str, busbw: Busbw) -> None:

@@ -64,11 +64,13 @@ def link_bound(cluster: Cluster) -> Bandwidth | None:
 
 
 def measured_busbw(collective: str, cluster: Cluster) -> float | None:
-    """Measured bus bandwidth in GB/s of this collective over so many GPUs, or nodes; None where nobody measured."""
+    """Measured bus bandwidth in GB/s of this collective over so many GPUs or full nodes; None: nobody measured."""
     if cluster.node is None or cluster.gpu is None:
         return None
     if cluster.gpus <= cluster.node.domain_gpus:
         return cluster.gpu.busbw_gb_per_s.get(collective, {}).get(str(cluster.gpus))
+    if not cluster.fills_its_nodes:
+        return None
     return cluster.node.busbw_gb_per_s.get(collective, {}).get(str(cluster.nodes))
 
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from zeroplan.core.estimate import Estimate, estimate
 from zeroplan.core.question import Card, Question
 
-FITS, TIGHT, DOES_NOT_FIT, NOT_OFFERED = "fits", "tight", "does-not-fit", "not-offered"
+FITS, TIGHT, DOES_NOT_FIT = "fits", "tight", "does-not-fit"
 """tight: fits only by using the headroom."""
+NOT_OFFERED, NOT_ASKED = "not-offered", "not-asked"
+"""The framework lacks the stage; no card was named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

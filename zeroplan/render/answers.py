@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from zeroplan.core.hardware import Cluster
 from zeroplan.core.timing import link_bound
@@ -110,5 +112,18 @@ def usable_json(answer: CardAnswer) -> contract.UsableJson:
         "usable_bytes": answer.usable_bytes,
         "budget_bytes": answer.budget_bytes,
         "provenance": gpu.provenance,
-        "source": gpu.sources.get("memory", "yours, unnamed"),
+        "source": gpu.memory_source,
     }
+
+
+def preset_json(record: Any) -> dict[str, Any]:
+    """A record as JSON values, its fields as in its TOML file."""
+    return {field.name: _jsonable(getattr(record, field.name)) for field in fields(record)}
+
+
+def _jsonable(value: Any) -> Any:
+    if hasattr(value, "__dataclass_fields__"):
+        return preset_json(value)
+    if isinstance(value, Mapping):
+        return {key: _jsonable(inner) for key, inner in value.items()}
+    return [_jsonable(inner) for inner in value] if isinstance(value, tuple) else value

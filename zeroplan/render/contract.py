@@ -10,9 +10,9 @@ class RequestJson(TypedDict):
     """Everything the answer assumes, defaults included."""
 
     params: int | None
-    """Trained parameters; null where they are the answer."""
+    """Trained parameters; null where they are the answer, or vary."""
     gpus: int | None
-    """Data-parallel GPUs; null where their number is the answer."""
+    """Data-parallel GPUs; null where their number is the answer, or varies."""
     gpu: list[str]
     """The GPUs planned for, by preset name; `custom` for stated memory."""
     memory_bytes: int | None
@@ -24,8 +24,8 @@ class RequestJson(TypedDict):
     bytes_per_parameter: int
     """All states of the recipe together."""
     framework: str
-    grad_accum: int
-    """Micro-batches per optimizer step."""
+    grad_accum: int | None
+    """Micro-batches per optimizer step; null where they vary."""
     headroom: float
     """The share of usable memory kept free."""
 

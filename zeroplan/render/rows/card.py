@@ -163,8 +163,10 @@ def _phases(phases: tuple[str, ...]) -> str:
 
 
 def _footer(question: Question, shown: StageAnswer) -> str:
-    asked = f"--params {format_count(question.params)} --gpus {question.gpus} --stage {shown.stage}"
     framework = question.framework
-    more = "" if framework.name == "zero" else f" --framework {framework.name}"
+    asked = [f"--params {format_count(question.params)} --gpus {question.gpus} --stage {shown.stage}"]
+    asked += [f"--framework {framework.name}"] if framework.name != "zero" else []
+    asked += [f"--recipe {question.recipe.name}"] if question.recipe.name != framework.default_recipe else []
+    asked += [f"--grad-accum {question.grad_accum}"] if question.grad_accum > 1 else []
     scale = f"{yardstick(shown.estimate)} " if shown.estimate and question.gpus > 1 else ""
-    return f"{scale}Not counted: {framework.not_counted}. The formulas' sources: zeroplan explain {asked}{more}"
+    return f"{scale}Not counted: {framework.not_counted}. The formulas' sources: zeroplan explain {' '.join(asked)}"

@@ -1,6 +1,6 @@
 """The screen of `zeroplan explain`: each number with its formula, its inputs and its source."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from zeroplan.core.claims import ClaimedBytes
 from zeroplan.core.estimate import Estimate, in_psi
@@ -9,7 +9,6 @@ from zeroplan.core.ledger import Term, Transfer
 from zeroplan.core.question import Question
 from zeroplan.core.timing import link_bound, measured_by
 from zeroplan.core.verdict import CardAnswer, StageAnswer
-from zeroplan.core.word import Word
 from zeroplan.render.blocks import DIM, STRONG, Block, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import stage_name
 from zeroplan.render.rows.card import psi_text
@@ -58,27 +57,6 @@ def part_blocks(
     ]
 
 
-def word_blocks(words: Iterable[Word]) -> list[Block]:
-    """A word of the trade: what it means, its formula, its source."""
-    blocks: list[Block] = []
-    for word in words:
-        blocks += [Paragraph(word.title, STRONG), Paragraph(word.text, tight=True)]
-        blocks += [Paragraph(word.formula, tight=True, indent=2)] if word.formula else []
-        see = f" See also: {', '.join(word.see)}." if word.see else ""
-        blocks += [Paragraph(f"Source: {word.source}.{see}", DIM, tight=True)]
-    return blocks
-
-
-def words_grid(words: Iterable[Word]) -> list[Block]:
-    """All words that can be explained."""
-    rows = tuple((cell(word.name, STRONG), cell(word.title)) for word in words)
-    return [
-        Paragraph("Words that `zeroplan explain WORD` explains:"),
-        Grid((Column("word"), Column("meaning", wraps=True)), rows),
-        Paragraph("The numbers of a plan: zeroplan explain --params 7.5e9 --gpus 64 --stage 2", DIM),
-    ]
-
-
 def peak_blocks(found: Estimate, style: Style) -> list[Block]:
     """What is alive in each phase, and which of them is the peak."""
     memory = found.memory
@@ -101,6 +79,7 @@ def time_blocks(found: Estimate) -> list[Block]:
     if bound is None:
         return [Paragraph("Time of the traffic: unknown; name a GPU whose node is known, or --node.")]
     sent, rate = found.traffic.wire_bytes, bound.bytes_per_s
+    source = "nobody measured all of them" if found.time.measured is None else measured_by(found.plan.cluster)
     return [
         Paragraph(f"time by a ring at link speed: {_seconds(found.time.link)}", STRONG),
         Paragraph(
@@ -110,19 +89,18 @@ def time_blocks(found: Estimate) -> list[Block]:
         ),
         Paragraph(f"time at measured bandwidth: {_seconds(found.time.measured)}", STRONG),
         Paragraph("each collective's bytes over the bus bandwidth measured on so many GPUs", tight=True, indent=2),
-        Paragraph(f"Source: {measured_by(found.plan.cluster) or 'nobody measured it'}", DIM, tight=True, indent=2),
+        Paragraph(f"Source: {source}", DIM, tight=True, indent=2),
     ]
 
 
 def memory_blocks(question: Question, answer: CardAnswer, style: Style) -> list[Block]:
     """Where a card's budget comes from."""
     gpu = answer.card.gpu
-    source = gpu.sources.get("memory", "yours, unnamed")
     return [
         Paragraph(f"usable memory, {gpu.title}", STRONG),
         Paragraph(usable_memory(answer, question, style.unit), tight=True, indent=2),
         Paragraph(_verdict(answer.stages[0], style), tight=True, indent=2),
-        Paragraph(f"Source: {source}", DIM, tight=True, indent=2),
+        Paragraph(f"Source: {gpu.memory_source}", DIM, tight=True, indent=2),
     ]
 
 

@@ -66,11 +66,6 @@ def _usable(gpu: Gpu, style: Style) -> str:
     )
 
 
-def plain(record: Any) -> dict[str, Any]:
-    """A record as JSON values, its fields as in its TOML file."""
-    return {field.name: _jsonable(getattr(record, field.name)) for field in fields(record)}
-
-
 def _gpu_columns(style: Style) -> tuple[str, ...]:
     return (f"usable {style.unit}", "known", "link", "usual node")
 
@@ -163,11 +158,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return format_exact(value) if isinstance(value, int) else str(value)
-
-
-def _jsonable(value: Any) -> Any:
-    if hasattr(value, "__dataclass_fields__"):
-        return plain(value)
-    if isinstance(value, Mapping):
-        return {key: _jsonable(inner) for key, inner in value.items()}
-    return [_jsonable(inner) for inner in value] if isinstance(value, tuple) else value
