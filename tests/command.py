@@ -1,12 +1,17 @@
 """The command, run as a user runs it."""
 
+import json
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith("ZEROPLAN_")}
 SCREEN = {**CLEAN, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", "TERM": "dumb"}
+GOOD = ["--params", "7.5e9", "--gpus", "64"]
+"""A good question."""
+JSON = ["--format", "json"]
 
 
 @dataclass(frozen=True)
@@ -30,3 +35,8 @@ def run(*args: str, **environment: str) -> Ran:
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def answer(*args: str) -> Any:
+    """The JSON answer of `zeroplan ARGS`."""
+    return json.loads(run(*args, *JSON).stdout)

@@ -1,11 +1,10 @@
-"""What tests share: the presets, questions about them, and the command run as a user runs it."""
+"""What tests share: the presets, and questions about them."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.command import Ran, run
 from zeroplan.core.question import Card, Question
 from zeroplan.formats.presets import Presets
 from zeroplan.units import Share
@@ -18,11 +17,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def presets() -> Presets:
     return Presets()
-
-
-@pytest.fixture(scope="session")
-def zeroplan() -> Callable[..., Ran]:
-    return run
 
 
 AskQuestion = Callable[..., Question]
