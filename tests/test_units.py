@@ -96,7 +96,7 @@ def test_bad_sizes(text: str) -> None:
 
 
 def test_a_size_without_a_unit_names_both() -> None:
-    with pytest.raises(InputError, match=r"has no unit.*48GB \(1e9 bytes\) or 44.35GiB \(2\^30\)"):
+    with pytest.raises(InputError, match=r"has no unit\. Say which: 48GB \(1e9 bytes\) or 44.35GiB \(2\^30\)"):
         parse_size("48", "--memory")
 
 
@@ -122,6 +122,13 @@ def test_a_bare_percentage_is_told_of_its_sign() -> None:
 def test_a_share_rounds_up_by_less_than_one(whole: int, numerator: int) -> None:
     share = Share(numerator, 10**6)
     assert 0 <= share.of(whole) * 10**6 - whole * numerator < 10**6
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(999_999, "999,999"), (10**6, "1e6"), (7_500_000_000, "7.5e9"), (70 * 10**9, "70e9")]
+)
+def test_counts(value: int, text: str) -> None:
+    assert format_count(value) == text
 
 
 @given(st.integers(1, 10**18))

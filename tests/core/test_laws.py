@@ -108,6 +108,16 @@ def test_nothing_moves_on_one_gpu(question: AskQuestion, framework: str) -> None
         assert found.ratio_to_data_parallel is None
 
 
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_nothing_is_a_shard_on_one_gpu(question: AskQuestion, framework: str) -> None:
+    for gpus in (1, 2):
+        asked = question(framework=framework, gpus=gpus)
+        terms = [
+            t for stage in filter(asked.offers, asked.stages) for t in estimate(asked.plan(None, stage)).memory.terms
+        ]
+        assert any(term.sharded for term in terms) == (gpus > 1)
+
+
 def test_one_parameter_on_seven_gpus(question: AskQuestion) -> None:
     asked = question(params=1, gpus=7)
     assert resident(asked) == {0: 16, 1: 16, 2: 16, 3: 16}

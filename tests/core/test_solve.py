@@ -88,6 +88,12 @@ def test_the_budget_itself_still_fits(usable: int) -> None:
     assert min_gpus(bare, bare.cards[0], 3) == (1 if usable == 16_000 else 2)
 
 
+def test_the_largest_countable_model_may_fit_exactly() -> None:
+    question = replace(ask("zero", 1, 16, 10**18), headroom=Share(0, 1))
+    assert max_params(question, question.cards[0], 3) == 10**18
+    assert max_params(question, own_card(10**18 - 1), 3) == 10**18 - 16
+
+
 def test_a_good_guess_needs_few_evaluations() -> None:
     """Not by stepping: about as many evaluations as the guess is off, halved."""
     asked: list[int] = []

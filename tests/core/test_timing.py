@@ -67,6 +67,17 @@ def test_a_mesh_gives_few_gpus_few_links(presets: Presets, gpus: int, rate: int)
     assert bound.bytes_per_s == rate * 10**9
 
 
+@pytest.mark.parametrize(
+    ("gpus", "rate", "what"), [(3, 100, "2 of the mesh's links"), (7, 300, "NVLink"), (8, 300, "NVLink")]
+)
+def test_a_mesh_is_never_faster_than_the_card(gpus: int, rate: int, what: str) -> None:
+    mesh = gpu(link_gb_per_s=300, pair_link_gb_per_s=50)
+    bound = link_bound(Cluster(gpus=gpus, gpu=mesh, node=node(link="NVLink")))
+    assert bound is not None
+    assert bound.bytes_per_s == rate * 10**9
+    assert f"({what}, node" in bound.what
+
+
 def test_a_rack_is_one_fast_domain(presets: Presets) -> None:
     card = presets.card(presets.gpu("gb200"))
     inside = link_bound(Cluster(gpus=72, gpu=card.gpu, node=card.node))
