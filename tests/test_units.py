@@ -81,6 +81,8 @@ def test_bad_counts_say_what_is_wrong(text: str, complaint: str) -> None:
         ("81559 MiB", 81559 * 2**20),
         ("0.1tb", 10**11),
         ("48gb", 48 * 10**9),
+        ("0.001kB", 1),
+        ("1e9GB", 10**18),
     ],
 )
 def test_sizes(text: str, value: int) -> None:
@@ -146,7 +148,15 @@ def test_sizes_read_back_to_the_printed_digit(value: int, unit: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "digits", "text"),
-    [(0, 2, "0.00"), (0.0004, 2, "<0.01"), (-0.0004, 2, ">-0.01"), (1234.5, 1, "1,234.5"), (31.40625, 2, "31.41")],
+    [
+        (0, 2, "0.00"),
+        (0.0004, 2, "<0.01"),
+        (-0.0004, 2, ">-0.01"),
+        (0.006, 2, "0.01"),
+        (0.019, 2, "0.02"),
+        (1234.5, 1, "1,234.5"),
+        (31.40625, 2, "31.41"),
+    ],
 )
 def test_what_is_not_zero_never_prints_as_zero(value: float, digits: int, text: str) -> None:
     assert format_number(value, digits) == text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.command import GOOD, run
+from tests.command import GOOD, answer, run
 
 
 def test_bare_zeroplan_shows_three_examples() -> None:
@@ -72,3 +72,14 @@ def test_no_figure_is_ever_cut(width: str) -> None:
 def test_common_screens_fit_80_columns(framework: str, gpu: list[str]) -> None:
     text = run("fit", *GOOD, "--framework", framework, *gpu).stdout
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_where_nothing_fits_it_says_from_how_many_gpus_it_does() -> None:
+    """The fewest and the most of the cards, of each the least that fits."""
+    args = ["--params", "1e12", "--gpus", "8"]
+    text = " ".join(run("fit", *args, "--gpu", "t4,h200,a100-80gb").stdout.split())
+    least = {
+        card["gpu"]: card["stages"][3]["answer"]
+        for card in answer("solve", "min-gpus", *args[:2], "--gpu", "t4,h200")["results"]
+    }
+    assert f"ZeRO-3 fits from {least['h200-sxm5-141gb']} GPUs (H200 141GB) to {least['t4']:,} GPUs (T4)" in text

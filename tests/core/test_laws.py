@@ -13,6 +13,7 @@ from tests.conftest import AskQuestion
 from zeroplan.core.estimate import estimate
 from zeroplan.core.ledger import Term, Transfer
 from zeroplan.core.question import Question
+from zeroplan.core.recipe import ROLES
 from zeroplan.core.sharding import ring_share, shard, whole
 
 FRAMEWORKS = ("zero", "deepspeed", "fsdp2", "fsdp1", "megatron")
@@ -106,6 +107,15 @@ def test_nothing_moves_on_one_gpu(question: AskQuestion, framework: str) -> None
         assert found.traffic.wire_bytes == 0
         assert found.psi == 0
         assert found.ratio_to_data_parallel is None
+
+
+@pytest.mark.parametrize("recipe", ["deepspeed-16bit", "deepspeed-fp32-accum", "fp32-adam"])
+def test_the_roles_of_the_states_are_all_of_them(question: AskQuestion, recipe: str) -> None:
+    """Weights, gradients and optimizer columns add up to the states, copies that a framework adds among them."""
+    asked = question(framework="deepspeed", recipe=recipe)
+    for stage in filter(asked.offers, asked.stages):
+        ledger = estimate(asked.plan(None, stage)).memory
+        assert sum(map(ledger.bytes_of, ROLES)) == ledger.resident_bytes
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

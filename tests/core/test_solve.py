@@ -88,6 +88,15 @@ def test_the_budget_itself_still_fits(usable: int) -> None:
     assert min_gpus(bare, bare.cards[0], 3) == (1 if usable == 16_000 else 2)
 
 
+def test_one_parameter_and_the_largest_cluster_may_fit_exactly() -> None:
+    question = replace(ask("zero", 10**9, 1, 16), headroom=Share(0, 1))
+    card = question.cards[0]
+    assert max_params(question, card, 0) == 1
+    assert min_gpus(question, card, 3) == 10**9
+    assert max_params(question, own_card(15), 0) is None
+    assert min_gpus(question, own_card(15), 3) is None
+
+
 def test_the_largest_countable_model_may_fit_exactly() -> None:
     question = replace(ask("zero", 1, 16, 10**18), headroom=Share(0, 1))
     assert max_params(question, question.cards[0], 3) == 10**18

@@ -70,6 +70,12 @@ def test_the_free_upgrade_is_the_next_stage_at_equal_traffic(question: AskQuesti
     assert upgrade.stage == 2
 
 
+def test_what_frees_nothing_is_no_upgrade(question: AskQuestion) -> None:
+    """One parameter has one shard, however many GPUs there are."""
+    asked = question(params=1, gpus=7, cards=[own(100)])
+    assert advise(asked, fit(asked)[0], None).free_upgrade is None
+
+
 def test_with_accumulation_stage_2_is_no_free_upgrade(question: AskQuestion) -> None:
     card = own(100 * 10**9)
     asked = question(cards=[card], grad_accum=8)
