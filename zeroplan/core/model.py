@@ -1,17 +1,188 @@
-"""The model to train: so far, how many parameters it has."""
+"""The model to train: its parameters, in which modules and blocks, and the dimensions its activations follow from."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from zeroplan.core.checks import check_range
 
 LARGEST_MODEL = 10**18
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Module:
+    """A module with parameters of its own; those of its children belong to them."""
+
+    name: str
+    shapes: tuple[Shape, ...]
+    experts: int = 1
+    """How many experts it holds; one for what every token goes through."""
+    experts_per_token: int = 1
+    packed: bool = True
+    """Whether the experts are one module in every version; before transformers 5 most were a list."""
+
+    @property
+    def params(self) -> int:
+        return sum(map(prod, self.shapes))
+
+    @property
+    def active_params(self) -> int:
+        """The parameters that one token uses."""
+        return self.params * self.experts_per_token // self.experts
+
+    @property
+    def listed_params(self) -> int:
+        """The largest module it is made of when each expert is a module of its own: one of its matrices."""
+        return self.params if self.packed else max(_expert_matrices(self.shapes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Attention:
+    """Attention of one block; dimensions in elements."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int
+    """Of one head's value; equal to head_dim except in latent attention."""
+    qk_norm: str = ""
+    """`head`: each head's query and key are normalised; `full`: all heads together."""
+    query_rank: int = 0
+    """Latent attention: the width of the compressed query; 0: not compressed."""
+    kv_rank: int = 0
+    """Latent attention: the width of the compressed key and value; 0: ordinary attention."""
+    rope_dim: int = 0
+    """Latent attention: the part of a head that carries the position."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class FeedForward:
+    """The feed-forward part of one block: an MLP, or experts of which a token uses some."""
+
+    width: int
+    """Of the MLP, or of one expert."""
+    gated: bool
+    fused: bool = False
+    """Whether gate and up are one matrix."""
+    experts: int = 0
+    experts_per_token: int = 0
+    shared_width: int = 0
+    """Of the experts that every token uses, together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Block:
+    """One repeated block: its modules, and what its activations follow from where that is known."""
+
+    modules: tuple[Module, ...]
+    attention: Attention | None = None
+    """None: not ordinary attention, or dimensions not known."""
+    feed: FeedForward | None = None
+    norms: int = 2
+    """Over the hidden width; 1 where attention and feed-forward share one, 4 with post-norms."""
+    parallel: bool = False
+    """Attention and feed-forward side by side, added to the residual together."""
+
+    @property
+    def params(self) -> int:
+        return sum(module.params for module in self.modules)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Run:
+    """Equal blocks in a row."""
+
+    block: Block
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Stack:
+    """A repeated part of the model: its blocks in order, equal neighbours together."""
+
+    name: str
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Architecture:
+    """What the activations of a decoder follow from, beside its blocks; widths in elements."""
+
+    hidden: int
+    vocab: int
+    norm: str
+    """`rms` or `layer`."""
+    positions: int = 0
+    """Learned positions, the longest sequence; 0: none are learned."""
+    residual_dropout: bool = False
+    attention_dropout: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Model:
-    """`params` trained parameters, many small tensors (no tensor is larger than a shard)."""
+    """`params` trained parameters and where they sit; without blocks only their number is known."""
 
     params: int
+    name: str = ""
+    root: tuple[Module, ...] = ()
+    """What belongs to no block: embeddings, final norm, head."""
+    stacks: tuple[Stack, ...] = ()
+    architecture: Architecture | None = None
+    """None: the activations of this architecture are not modelled."""
+    model_type: str = ""
+    assumed: tuple[tuple[str, str], ...] = ()
+    """(key, value) pairs that its file leaves out and its class fills in."""
+    notes: tuple[str, ...] = ()
+    source: str = ""
 
     def __post_init__(self) -> None:
         check_range("--params", self.params, 1, LARGEST_MODEL)
+
+    @property
+    def known(self) -> bool:
+        """Whether its modules are known, not only how many parameters it has."""
+        return bool(self.root or self.stacks)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All blocks in order, equal neighbours together."""
+        return tuple(run for stack in self.stacks for run in stack.runs)
+
+    @property
+    def layers(self) -> int:
+        return sum(run.count for run in self.runs)
+
+    def modules(self) -> Iterator[Module]:
+        """Each kind of module once per run of equal blocks."""
+        yield from self.root
+        for run in self.runs:
+            yield from run.block.modules
+
+    @property
+    def active_params(self) -> int:
+        """The parameters that one token uses, input embedding included."""
+        inside = sum(run.count * sum(m.active_params for m in run.block.modules) for run in self.runs)
+        return sum(module.active_params for module in self.root) + inside
+
+    @property
+    def root_params(self) -> int:
+        return sum(module.params for module in self.root)
+
+    @property
+    def largest_block(self) -> int:
+        return max((run.block.params for run in self.runs), default=0)
+
+    @property
+    def largest_tensor(self) -> int:
+        return max((prod(shape) for module in self.modules() for shape in module.shapes), default=0)
+
+    def largest_module(self, packed: bool = True) -> Module:
+        """The module with most parameters of its own, as DeepSpeed gathers them."""
+        return max(self.modules(), key=lambda m: m.params if packed else m.listed_params)
+
+
+def _expert_matrices(shapes: tuple[Shape, ...]) -> Iterator[int]:
+    """Parameters of each matrix of one expert; gate and up, which are packed together, count apart."""
+    for place, shape in enumerate(shapes[:2]):
+        yield prod(shape[1:]) // (2 if place == 0 else 1)
