@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from zeroplan.core.model import Model
 from zeroplan.core.question import Card, Question
 from zeroplan.formats.presets import Presets
 from zeroplan.units import Share
@@ -31,7 +32,8 @@ def question(presets: Presets) -> AskQuestion:
         recipe = presets.recipe(changes.pop("recipe", None) or framework.default_recipe)
         gpus = changes.pop("cards", ())
         cards = tuple(gpu if isinstance(gpu, Card) else presets.card(presets.gpu(gpu)) for gpu in gpus)
-        defaults = {"params": 7_500_000_000, "gpus": 64, "headroom": Share(1, 10)}
+        model = changes.pop("model", None) or Model(params=changes.pop("params", 7_500_000_000))
+        defaults = {"model": model, "gpus": 64, "headroom": Share(1, 10)}
         return Question(recipe=recipe, framework=framework, cards=cards, **{**defaults, **changes})
 
     return ask

@@ -10,6 +10,7 @@ import sys
 import time
 
 from zeroplan.core.estimate import estimate
+from zeroplan.core.model import Model
 from zeroplan.core.question import Question
 from zeroplan.formats.presets import Presets
 from zeroplan.units import Share
@@ -52,7 +53,7 @@ def estimates_per_cpu_second() -> float:
     presets = Presets()
     card = presets.card(presets.gpu("h100"))
     question = Question(
-        params=7_500_000_000,
+        model=Model(params=7_500_000_000),
         gpus=64,
         recipe=presets.recipe("zero-adam"),
         framework=presets.framework("zero"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from zeroplan.core.estimate import memory
 from zeroplan.core.hardware import Gpu
+from zeroplan.core.model import Model
 from zeroplan.core.question import Card, Question
 from zeroplan.core.solve import crossing, max_params, min_gpus
 from zeroplan.formats.presets import Presets
@@ -28,7 +29,7 @@ def own_card(usable_bytes: int) -> Card:
 def ask(framework: str, params: int, gpus: int, usable_bytes: int, grad_accum: int = 1) -> Question:
     rules = PRESETS.framework(framework)
     return Question(
-        params=params,
+        model=Model(params=params),
         gpus=gpus,
         recipe=PRESETS.recipe(rules.default_recipe),
         framework=rules,
@@ -119,7 +120,7 @@ def test_a_good_guess_needs_few_evaluations() -> None:
 def test_exact_first_row_of_table_2(stage: int, billions: float) -> None:
     question = ask("zero", 1, 64, 32 * 10**9)
     bare = Question(
-        params=1,
+        model=Model(params=1),
         gpus=64,
         recipe=question.recipe,
         framework=question.framework,

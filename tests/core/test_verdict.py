@@ -5,6 +5,7 @@ import pytest
 from tests.conftest import AskQuestion
 from zeroplan.core.advice import advise
 from zeroplan.core.hardware import Gpu
+from zeroplan.core.meters import Need
 from zeroplan.core.question import Card
 from zeroplan.core.verdict import DOES_NOT_FIT, FITS, TIGHT, fit, verdict
 from zeroplan.errors import InputError
@@ -13,7 +14,7 @@ from zeroplan.units import Share
 
 @pytest.mark.parametrize(("peak", "expected"), [(90, FITS), (91, TIGHT), (100, TIGHT), (101, DOES_NOT_FIT)])
 def test_verdict_edges(peak: int, expected: str) -> None:
-    assert verdict(peak, budget_bytes=90, usable_bytes=100) == expected
+    assert verdict(Need(comfortable=peak, squeezed=peak), budget_bytes=90, usable_bytes=100) == expected
 
 
 def test_featured_cards_get_the_lowest_stage_that_fits(question: AskQuestion) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from zeroplan.core.model import Model
 from zeroplan.core.question import Question
 from zeroplan.core.solve import max_params
 from zeroplan.core.verdict import StageAnswer, fit
@@ -73,7 +74,7 @@ def test_zero_table_2_theory(presets: Presets, mp: int, stage: int, first_row: f
     card = Card(gpu=Gpu(name="custom", title="32 GB", usable_bytes_stated=32 * GB))
     zero = presets.framework("zero")
     question = Question(
-        params=1,
+        model=Model(params=1),
         gpus=64,
         recipe=presets.recipe("zero-adam"),
         framework=zero,
@@ -93,7 +94,7 @@ def answered(request: dict[str, Any], presets: Presets) -> StageAnswer:
     framework = replace(framework, limits={**framework.limits, **request.get("limits", {})})
     card = presets.card(presets.gpu(request.get("gpu", "a100-80gb")))
     question = Question(
-        params=request["params"],
+        model=Model(params=request["params"]),
         gpus=request["gpus"],
         recipe=presets.recipe(request.get("recipe", framework.default_recipe)),
         framework=framework,

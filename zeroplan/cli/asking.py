@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
-import click
-from click.core import ParameterSource
-
+from zeroplan.cli.batch import read_workload, typed
 from zeroplan.core.framework import STAGES, Framework
 from zeroplan.core.hardware import LARGEST_CLUSTER, Gpu, Node
-from zeroplan.core.model import LARGEST_MODEL
+from zeroplan.core.model import LARGEST_MODEL, Model
 from zeroplan.core.plan import MOST_MICRO_BATCHES
 from zeroplan.core.question import Card, Question
 from zeroplan.core.recipe import Recipe
 from zeroplan.errors import Faults, InputError, printable
 from zeroplan.formats.presets import Presets
-from zeroplan.units import parse_count, parse_share, parse_size
+from zeroplan.units import Share, parse_count, parse_share, parse_size
 
 T = TypeVar("T")
 
@@ -27,7 +25,11 @@ if TYPE_CHECKING:
     class Given(TypedDict):
         """The shared options as typed."""
 
+        model: str | None
         params: str | None
+        seq_len: str | None
+        micro_batch: str
+        recompute: str
         gpus: str | None
         stage: tuple[str, ...]
         gpu: tuple[str, ...]
@@ -38,7 +40,14 @@ if TYPE_CHECKING:
         optimizer_bytes: str | None
         framework: str
         grad_accum: str
-        headroom: str
+        headroom: str | None
+        attention: str
+        loss: str | None
+        fused: str | None
+        optimizer_kernel: str
+        checkpoints: str
+        experts: str
+        compiled: bool
         unit: str
         format: str
 
@@ -57,6 +66,8 @@ class Asked:
 
 
 CLASHES = (
+    ("model", "params"),
+    ("params", "model"),
     ("memory", "gpu"),
     ("gpu", "memory"),
     ("node", "gpu"),
@@ -79,12 +90,6 @@ def no_cards(_presets: Presets) -> list[Gpu]:
     return []
 
 
-def typed(*options: str) -> bool:
-    """Whether any of these options stands on the command line, rather than in an environment variable."""
-    source = click.get_current_context().get_parameter_source
-    return any(source(option) is ParameterSource.COMMANDLINE for option in options)
-
-
 def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | None = None) -> Asked:
     """The question that the options ask; raises InputError with every fault.
 
@@ -95,7 +100,7 @@ def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | Non
     presets = Presets(given["presets"])
     faults = Faults()
     assumed = assumed or {}
-    params = assumed.get("params") or faults.attempt(partial(_params, given["params"]))
+    model = faults.attempt(partial(_model, presets, given, assumed))
     gpus = assumed.get("gpus") or faults.attempt(partial(_gpus, given["gpus"]))
     framework = faults.attempt(partial(presets.framework, given["framework"]))
     recipe = faults.attempt(partial(_recipe, presets, given, framework))
@@ -104,10 +109,12 @@ def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | Non
     grad_accum = faults.attempt(
         partial(parse_count, given["grad_accum"], "--grad-accum", MOST_MICRO_BATCHES, "--grad-accum 8")
     )
-    headroom = faults.attempt(partial(parse_share, given["headroom"], "--headroom"))
+    workload = faults.attempt(partial(read_workload, presets, given, framework, model, assumed)) if framework else None
+    counted = workload is not None and model is not None and model.architecture is not None
+    headroom = faults.attempt(partial(_headroom, given["headroom"], counted))
     faults.report()
     question = Question(
-        params=_known(params),
+        model=_known(model),
         gpus=_known(gpus),
         recipe=_known(recipe),
         framework=_known(framework),
@@ -115,6 +122,8 @@ def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | Non
         headroom=_known(headroom),
         grad_accum=_known(grad_accum),
         stages=_known(stages),
+        kernel=given["optimizer_kernel"],
+        workload=workload,
     )
     return Asked(question=question, presets=presets, node=given["node"] and presets.node(given["node"]).name)
 
@@ -163,10 +172,22 @@ def _known(value: T | None) -> T:
     return value
 
 
-def _params(text: str | None) -> int:
-    if text is None:
-        raise missing("--params", "--params 7.5e9")
-    return parse_params(text)
+def _model(presets: Presets, given: Given, assumed: dict[str, int]) -> Model:
+    if "params" in assumed:
+        return Model(params=assumed["params"])
+    if given["model"] is not None and given["params"] is not None:
+        raise InputError("--params", "a model has its own count.", "Give --model or --params, not both.")
+    if given["model"] is not None:
+        from zeroplan.formats.models import read_model
+
+        return read_model(given["model"], presets)
+    if given["params"] is None:
+        raise missing("--params", "--params 7.5e9, or --model config.json")
+    return Model(params=parse_params(given["params"]))
+
+
+def _headroom(text: str | None, counted: bool) -> Share:
+    return parse_share(text if text is not None else "0" if counted else "10%", "--headroom")
 
 
 def _gpus(text: str | None) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("compare", cls=GroupedCommand, short_help="Cards side by side.")
-@shared("optimizer_bytes")
+@shared("recompute")
 @click.option(
     "--sort",
     cls=GroupedOption,

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from zeroplan.cli import ANSWERED
-from zeroplan.cli.asking import Asked, ask, missing, no_cards, typed
+from zeroplan.cli.asking import Asked, ask, missing, no_cards
+from zeroplan.cli.batch import typed
 from zeroplan.cli.options import GroupedCommand, names_of, shared, starting
 from zeroplan.cli.output import show
 from zeroplan.core.claims import ClaimedBytes, claimed
 from zeroplan.core.estimate import Estimate, estimate
 from zeroplan.core.ledger import Term, Transfer
+from zeroplan.core.meters import meters
 from zeroplan.core.verdict import NOT_ASKED, CardAnswer, StageAnswer, fit
 from zeroplan.core.word import Word
 from zeroplan.errors import InputError, printable, unknown_name
@@ -32,8 +34,9 @@ MEMORY = ("usable", "memory", "budget", "context", "headroom", "verdict", "spare
 TRAFFIC = ("traffic", "sent", "ratio", "elements")
 """Words for the figures that are neither terms nor transfers, and for all transfers."""
 PLAN_OPTIONS = (
-    *("params", "gpus", "stage", "gpu", "memory", "node", "recipe"),
-    *("optimizer_bytes", "framework", "grad_accum", "headroom"),
+    *("model", "params", "seq_len", "micro_batch", "recompute", "gpus", "stage", "gpu", "memory", "node", "recipe"),
+    *("optimizer_bytes", "framework", "grad_accum", "headroom", "attention", "loss", "fused"),
+    *("optimizer_kernel", "checkpoints", "experts", "compiled"),
 )
 """The options that ask for a plan rather than for a word."""
 
@@ -69,7 +72,8 @@ def command(term: str | None, **given: Unpack[Given]) -> int:
     Example: zeroplan explain --params 7.5e9 --gpus 64 --stage 2 momentum
     Example: zeroplan explain all-reduce
     """
-    known = given["params"] is not None and given["gpus"] is not None and bool(given["stage"])
+    sized = given["params"] is not None or given["model"] is not None
+    known = sized and given["gpus"] is not None and bool(given["stage"])
     if typed(*PLAN_OPTIONS) or (known and term is None):
         _explain_plan(given, term)
     else:
@@ -191,7 +195,12 @@ def _json(explained: Explained) -> dict[str, Any]:
     answer = (
         explained.cards[0].stages[0]
         if explained.cards
-        else StageAnswer(stage=found.plan.strategy.stage, verdict=NOT_ASKED, estimate=found)
+        else StageAnswer(
+            stage=found.plan.strategy.stage,
+            verdict=NOT_ASKED,
+            estimate=found,
+            meters=meters(found.plan, found.memory, None),
+        )
     )
     stage = {
         **stage_json(asked.question, answer),

@@ -6,9 +6,13 @@ from typing import Any, TypeVar
 
 import click
 
+from zeroplan.core.framework import KERNELS
+from zeroplan.core.workload import ATTENTION, CHECKPOINT_TIERS
+
 F = TypeVar("F", bound=Callable[..., Any])
-QUESTION, HARDWARE, ACCOUNTING, OUTPUT = "Question", "Hardware", "Accounting", "Output"
+QUESTION, HARDWARE, ACCOUNTING, DETAIL, OUTPUT = "Question", "Hardware", "Accounting", "Detail", "Output"
 FORMATS = ("table", "json", "csv", "markdown")
+EXPERTS = ("packed", "listed")
 
 
 class GroupedOption(click.Option):
@@ -25,7 +29,12 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command whose help lists the options under their headings."""
+    """A command whose help lists the options under their headings; `--help-all` lists the hidden ones too."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        if any(getattr(parameter, "hidden", False) for parameter in self.params):
+            self.params.append(_help_all())
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -36,6 +45,26 @@ class GroupedCommand(click.Command):
         for heading, records in groups.items():
             with formatter.section(heading):
                 formatter.write_dl(records)
+
+
+def _help_all() -> click.Option:
+    def show(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+        if not wanted or ctx.resilient_parsing:
+            return
+        for parameter in ctx.command.params:
+            if isinstance(parameter, click.Option):
+                parameter.hidden = False
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+    return click.Option(
+        ["--help-all"],
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=show,
+        help="All options: attention, loss, kernels, presets.",
+    )
 
 
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -60,14 +89,40 @@ def names_of(kind: str) -> list[str]:
 def _option(name: str, heading: str, text: str, **attributes: Any) -> Callable[[F], F]:
     variable = f"ZEROPLAN_{name.removeprefix('--').upper().replace('-', '_')}"
     return click.option(
-        name, cls=GroupedOption, heading=heading, help=text, envvar=variable, show_envvar=False, **attributes
+        name,
+        *attributes.pop("names", ()),
+        cls=GroupedOption,
+        heading=heading,
+        help=text,
+        envvar=variable,
+        show_envvar=False,
+        **attributes,
     )
 
 
 SHARED: dict[str, Callable[[Any], Any]] = {
+    "model": _option(
+        "--model",
+        QUESTION,
+        "config.json, checkpoint folder, shapes JSON or preset.",
+        metavar="MODEL",
+        shell_complete=starting(lambda: names_of("model")),
+    ),
     "params": _option("--params", QUESTION, "Trained parameters: 7.5e9, 7.5B or 7_500_000_000.", metavar="P"),
     "gpus": _option("--gpus", QUESTION, "GPUs in all, here the data-parallel degree: 64.", metavar="N"),
     "stage": _option("--stage", QUESTION, "Only this ZeRO stage, 0 to 3: 2 or 2,3.", multiple=True, metavar="S"),
+    "seq_len": _option("--seq-len", QUESTION, "Tokens per sequence: adds the activations.", metavar="T"),
+    "micro_batch": _option(
+        "--micro-batch", QUESTION, "Sequences per GPU and micro-batch.", metavar="B", default="1", show_default=True
+    ),
+    "recompute": _option(
+        "--recompute",
+        QUESTION,
+        "none, selective, full, or every-K blocks.",
+        metavar="HOW",
+        default="none",
+        show_default=True,
+    ),
     "gpu": _option(
         "--gpu",
         HARDWARE,
@@ -118,10 +173,51 @@ SHARED: dict[str, Callable[[Any], Any]] = {
     "headroom": _option(
         "--headroom",
         ACCOUNTING,
-        "Kept free for slack and fragmentation.",
-        default="10%",
-        show_default=True,
+        "Kept free: 10%, or 0 with activations.",
         metavar="SHARE",
+    ),
+    "attention": _option(
+        "--attention",
+        DETAIL,
+        "Attention core: flash keeps no scores.",
+        type=click.Choice(ATTENTION),
+        default="flash",
+        show_default=True,
+    ),
+    "loss": _option(
+        "--loss",
+        DETAIL,
+        "How the loss is computed: hf, fp32, fused, chunked. Unset: the framework's.",
+        metavar="NAME",
+        shell_complete=starting(lambda: names_of("loss")),
+    ),
+    "fused": _option("--fused", DETAIL, "Fused kernels: norm, mlp, or none. Unset: the framework's.", metavar="PARTS"),
+    "optimizer_kernel": _option(
+        "--optimizer-kernel",
+        DETAIL,
+        "How the optimizer's step runs.",
+        type=click.Choice(KERNELS),
+        default="fused",
+        show_default=True,
+    ),
+    "checkpoints": _option(
+        "--checkpoints",
+        DETAIL,
+        "Where full recomputation keeps the blocks' inputs.",
+        type=click.Choice(CHECKPOINT_TIERS),
+        default="gpu",
+        show_default=True,
+    ),
+    "experts": _option(
+        "--experts",
+        DETAIL,
+        "The experts of a block: one module (transformers 5) or a list.",
+        type=click.Choice(EXPERTS),
+        default="packed",
+        show_default=True,
+    ),
+    "compiled": _option(
+        "--compile", DETAIL, "The model runs under torch.compile.", names=("compiled",), is_flag=True, default=False
     ),
     "unit": _option(
         "--unit",
@@ -143,13 +239,20 @@ SHARED: dict[str, Callable[[Any], Any]] = {
 }
 
 
+HIDDEN = (
+    *("presets", "optimizer_bytes", "unit", "attention", "loss", "fused", "optimizer_kernel"),
+    *("checkpoints", "experts", "compiled", "memory", "node"),
+)
+"""Options that `--help` leaves to `--help-all`."""
+
+
 def shared(*hidden: str) -> Callable[[F], F]:
     """All shared options; those named `hidden` work but are not listed, to keep the help short."""
 
     def decorate(function: F) -> F:
         for name, option in reversed(SHARED.items()):
             function = option(function)
-            if name in hidden:
+            if name in (*HIDDEN, *hidden):
                 function.__click_params__[-1].hidden = True  # type: ignore[attr-defined]
         return function
 

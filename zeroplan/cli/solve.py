@@ -8,33 +8,44 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
-from zeroplan.cli.asking import Asked, ask, typed
+from zeroplan.cli.asking import Asked, ask
+from zeroplan.cli.batch import typed
 from zeroplan.cli.options import GroupedCommand, shared, starting
 from zeroplan.cli.output import show
+from zeroplan.core.question import WORKLOAD_FIELDS
 from zeroplan.core.solve import SOLVERS, Solution, solve
 from zeroplan.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from zeroplan.cli.asking import Given
 
+NOUNS = {"params": "model", "gpus": "number", "micro_batch": "micro-batch", "seq_len": "length"}
 
-@click.command("solve", cls=GroupedCommand, short_help="The largest model or fewest GPUs that fit.")
-@click.argument("what", metavar="[max-params|min-gpus]", shell_complete=starting(lambda: SOLVERS))
+
+@click.command("solve", cls=GroupedCommand, short_help="The largest model, batch, length; the fewest GPUs.")
+@click.argument("what", metavar="WHAT", shell_complete=starting(lambda: SOLVERS))
 @shared()
 def command(what: str, **given: Unpack[Given]) -> int:
-    """The largest model, or the fewest GPUs, that fit; exact, per stage.
+    """The largest model, the fewest GPUs, the largest micro-batch or the longest sequence that fits, per stage.
+
+    WHAT is max-params, min-gpus, max-micro-batch or max-seq-len.
 
     \b
     Example: zeroplan solve max-params --gpus 64 --gpu v100-32gb
     Example: zeroplan solve min-gpus --params 70e9 --gpu h100
+    Example: zeroplan solve max-micro-batch --model llama-3.1-8b --gpus 8 --gpu h100 --seq-len 4096
     Exit status: 0 some stage has an answer, 1 none has, 2 a bad question.
     """
     if what not in SOLVERS:
         raise unknown_name("solve", "question", what, SOLVERS, f"It is {' or '.join(SOLVERS)}.")
-    field = SOLVERS[what][0]
-    if typed(field):
-        raise InputError(f"--{field}", f"solve {what} finds it.", f"Leave --{field} out.")
+    field = SOLVERS[what].field
+    for option in (field, *(("model",) if field == "params" else ())):
+        if typed(option):
+            name = f"--{option.replace('_', '-')}"
+            raise InputError(name, f"solve {what} finds the {NOUNS[field]}.", f"Leave {name} out.")
     asked = ask(given, assumed={field: 1})
+    if field in WORKLOAD_FIELDS and not asked.question.counts_activations:
+        raise InputError("--model", f"solve {what} needs a model whose activations are modelled.", _ways_out(asked))
     solutions = solve(asked.question, what)
 
     def table(style: Any) -> Any:
@@ -49,14 +60,22 @@ def command(what: str, **given: Unpack[Given]) -> int:
         lambda: _json(asked, what, solutions),
         lambda: _records(_json(asked, what, solutions)),
     )
-    return ANSWERED if any(solution.answer is not None for solution in solutions) else NOTHING_FITS
+    answers = (answer for solution in solutions for answer in (solution.answer, solution.tight_answer))
+    return ANSWERED if any(answer is not None for answer in answers) else NOTHING_FITS
+
+
+def _ways_out(asked: Asked) -> str:
+    model = asked.question.model
+    if model.known:
+        return f"Those of {model.model_type or 'this model'} are not yet."
+    return "Example: --model llama-3.1-8b --seq-len 4096."
 
 
 def _json(asked: Asked, what: str, solutions: list[Solution]) -> dict[str, Any]:
     from zeroplan.render.answers import solved_card_json
     from zeroplan.render.machine import header, request_json
 
-    request = {**request_json(asked.question, asked.node), SOLVERS[what][0]: None}
+    request = {**request_json(asked.question, asked.node), SOLVERS[what].field: None}
     results = [solved_card_json(asked.question, card, solutions) for card in asked.question.cards]
     return {**header("solve"), "request": request, "solve": what, "results": results}
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from zeroplan.cli import ANSWERED
-from zeroplan.cli.asking import Asked, ask, no_cards, parse_gpus, parse_params, typed
+from zeroplan.cli.asking import Asked, ask, no_cards, parse_gpus, parse_params
+from zeroplan.cli.batch import parse_micro_batch, parse_seq_len, typed
 from zeroplan.cli.options import QUESTION, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.output import show
 from zeroplan.core.plan import MOST_MICRO_BATCHES
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     multiple=True,
     help=f"What to vary: {', '.join(FIELDS)}; its values.",
 )
-@shared("optimizer_bytes")
+@shared("recompute")
 def command(over: tuple[str, ...], **given: Unpack[Given]) -> int:
     """Every stage at several values of one input, as in Table 1 of the ZeRO paper.
 
@@ -88,6 +89,10 @@ def _value(name: str, text: str) -> int:
         return parse_params(text, "--over params")
     if name == "gpus":
         return parse_gpus(text, "--over gpus")
+    if name == "seq-len":
+        return parse_seq_len(text, "--over seq-len")
+    if name == "micro-batch":
+        return parse_micro_batch(text, "--over micro-batch")
     return parse_count(text, "--over grad-accum", MOST_MICRO_BATCHES, "--over grad-accum=1,8")
 
 

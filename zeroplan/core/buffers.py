@@ -21,7 +21,9 @@ def element_bytes(recipe: Recipe, kind: str) -> int:
     """Bytes of one element of a buffer or transfer of this type under the recipe."""
     if kind == "fp32":
         return FP32_BYTES
-    return recipe.compute_bytes if kind == "compute" else recipe.bytes_of("gradients")
+    if kind == "compute":
+        return recipe.compute_bytes
+    return recipe.bytes_of("parameters" if kind == "weights" else "gradients")
 
 
 def _buffer_term(plan: Plan, holding: Holding) -> Term:
@@ -32,10 +34,10 @@ def _buffer_term(plan: Plan, holding: Holding) -> Term:
         name=holding.name,
         what=holding.what,
         role=role if role in ROLES else "buffers",
-        sharded="shard" in (holding.elements, holding.at_most) and plan.gpus > 1,
+        sharded=any("shard" in count for count in (holding.elements, holding.at_most)) and plan.gpus > 1,
         bytes=size * count.count,
         tier="gpu",
-        phases=holding.phases,
+        moments=holding.moments,
         formula=f"{size} * {count.formula}",
         inputs=count.inputs,
         source=holding.source,

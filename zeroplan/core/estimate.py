@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from zeroplan.core.activations import activations
 from zeroplan.core.buffers import framework_buffers
 from zeroplan.core.ledger import Ledger, Traffic
 from zeroplan.core.plan import Plan
@@ -44,7 +45,7 @@ def estimate(plan: Plan) -> Estimate:
 
 def memory(plan: Plan) -> Ledger:
     """The memory ledger alone."""
-    return Ledger((*model_states(plan), *framework_buffers(plan)))
+    return Ledger((*model_states(plan), *framework_buffers(plan), *activations(plan)))
 
 
 def in_psi(elements: int, params: int) -> float:

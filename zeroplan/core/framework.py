@@ -9,14 +9,35 @@ from zeroplan.core.recipe import ROLES
 from zeroplan.errors import InputError
 
 PHASES = ("load", "forward", "backward", "step", "save")
+MOMENTS = ("load", "forward", "loss", "blocks", "end", "step", "save")
+"""Where memory can peak. The backward pass has three such moments: the loss, before any gradient exists; the
+first blocks to go back, when nearly all activations are still alive; the end, when all gradients are."""
+BACKWARD = ("loss", "blocks", "end")
 STAGES = (0, 1, 2, 3)
 PLAIN_STAGE = 0
 """Plain data parallelism, the yardstick of traffic."""
 COLLECTIVES = ("all-reduce", "reduce-scatter", "all-gather")
-TYPES = ("compute", "gradients", "fp32")
-"""Element types of buffers and transfers: the recipe's compute type, its gradient type, or 4 bytes."""
+TYPES = ("compute", "gradients", "weights", "fp32")
+"""Element types of buffers and transfers: the recipe's compute, gradient or weight type, or 4 bytes."""
 COUNTS = ("params", "shard")
 """Element counts that every plan has; a framework adds its own limits."""
+MODEL_COUNTS = ("root", "head", "block", "block_shard", "blocks_shard", "module_pair", "tensor", "slice")
+"""Element counts that need the model's modules: what uses them is counted only with the activations."""
+KERNELS = ("fused", "foreach", "loop")
+"""How the optimizer's step runs: one kernel, one list at a time, or one tensor at a time."""
+SELECTIVE = ("attention", "matmuls")
+"""What selective recomputation keeps: all but the attention core, or every second matrix product."""
+FUSIBLE = ("norm", "mlp")
+
+
+def moments_of(name: str) -> tuple[str, ...]:
+    """The moments of a phase, or the moment of this name itself."""
+    return BACKWARD if name == "backward" else (name,)
+
+
+def phase_of(moment: str) -> str:
+    """The phase that a moment belongs to."""
+    return "backward" if moment in BACKWARD else moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -32,18 +53,36 @@ class Holding:
     """The families of recipes it applies to; empty: all."""
     type: str
     elements: str
-    """`params`, `shard`, or one of the framework's limits."""
+    """`params`, `shard`, one of the framework's limits, or one of MODEL_COUNTS."""
     at_most: str = ""
     at_least: str = ""
     phases: tuple[str, ...]
+    """Phases, or moments of them."""
     accumulating: bool | None = None
     """True: only with several micro-batches a step; False: only with one; None: both."""
+    with_activations: bool | None = None
+    """True: only where activations are counted; False: only where they are not; None: both."""
+    several_gpus: bool = False
+    """Only with more than one GPU."""
+    kernels: tuple[str, ...] = ()
+    """The optimizer kernels it applies to; empty: all."""
     source: str
 
     def __post_init__(self) -> None:
         check_text(f"{self.name}, source", self.source)
         check_member(f"{self.name}, type", self.type, TYPES)
-        check_members(f"{self.name}, phases", self.phases, PHASES)
+        check_members(f"{self.name}, phases", self.phases, (*MOMENTS, "backward"))
+        check_members(f"{self.name}, kernels", self.kernels, KERNELS)
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether it is counted in elements that only the model's modules tell."""
+        named = (self.elements, self.at_most, self.at_least)
+        return any(count in MODEL_COUNTS for count in named)
+
+    @property
+    def moments(self) -> tuple[str, ...]:
+        return tuple(moment for name in self.phases for moment in moments_of(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -104,6 +143,8 @@ class Stage:
     """The roles whose states are divided over the GPUs."""
     gradients_alive: tuple[str, ...] = ("backward", "step")
     gradients_alive_accumulating: tuple[str, ...] = ("forward", "backward", "step")
+    gradients_in_backward: tuple[str, ...] = ("end",)
+    """The moments of the backward in which all of them exist, where it is the backward that makes them."""
     notes: str = ""
 
     def __post_init__(self) -> None:
@@ -111,6 +152,27 @@ class Stage:
         check_members(f"stage {self.stage}, shards", self.shards, ROLES)
         check_members(f"stage {self.stage}, gradients_alive", self.gradients_alive, PHASES)
         check_members(f"stage {self.stage}, gradients_alive", self.gradients_alive_accumulating, PHASES)
+        check_members(f"stage {self.stage}, gradients_in_backward", self.gradients_in_backward, BACKWARD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Slack:
+    """What the allocator takes from the card, as percent of what tensors hold at the peak."""
+
+    __pydantic_config__ = STRICT
+
+    low: int
+    expected: int
+    high: int
+    squeezed: int
+    """Of a run that needs nearly the whole card: cached blocks are given back before it fails."""
+    source: str
+
+    def __post_init__(self) -> None:
+        check_text("slack, source", self.source)
+        for name, value in (("low", self.low), ("high", self.high), ("squeezed", self.squeezed)):
+            check_range(f"slack, {name}", value, 50, 1000, "percent")
+        check_range("slack, expected", self.expected, self.low, self.high, "percent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -131,6 +193,14 @@ class Framework:
     holds: tuple[Holding, ...] = ()
     sends: tuple[TransferRule, ...]
     claims: tuple[Claim, ...] = ()
+    default_loss: str = "fp32"
+    """How the loss is computed in the code that is usually trained with it."""
+    selective: str = "attention"
+    """What `--recompute selective` means in it, one of SELECTIVE."""
+    fused: tuple[str, ...] = ()
+    """The parts of a block that run as fused kernels: `norm`, `mlp`."""
+    slack: Slack | None = None
+    """None: no allocator, as in a paper; what tensors hold is what is taken."""
     not_counted: str = ""
     """What `--params` alone cannot tell of this framework's memory."""
     notes: str = ""
@@ -145,7 +215,9 @@ class Framework:
             raise InputError(where, "has no stage 0, the yardstick of its traffic.")
         if not any(PLAIN_STAGE in rule.stages for rule in self.sends):
             raise InputError(where, "sends nothing at stage 0, the yardstick of its traffic.")
-        counts = (*COUNTS, *self.limits)
+        check_member(f"{where}, selective", self.selective, SELECTIVE)
+        check_members(f"{where}, fused", self.fused, FUSIBLE)
+        counts = (*COUNTS, *MODEL_COUNTS, *self.limits)
         for holding in self.holds:
             named = [holding.elements, *filter(None, (holding.at_most, holding.at_least))]
             check_members(f"{where}, {holding.name}", named, counts)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from zeroplan.core.framework import PHASES
+from zeroplan.core.framework import MOMENTS, PHASES, moments_of, phase_of
 
 STATES = "states."
 """The prefix of the terms that are model states; the rest are buffers and copies."""
@@ -17,15 +17,21 @@ class Term:
     """Dotted, general to special: `states.optimizer.momentum`."""
     what: str
     role: str
-    """parameters, gradients, optimizer, or buffers."""
+    """parameters, gradients, optimizer, buffers or activations."""
     sharded: bool
     bytes: int
     """Per GPU."""
     tier: str
-    phases: tuple[str, ...]
+    moments: tuple[str, ...]
+    """The moments at which it is alive."""
     formula: str
     inputs: Mapping[str, int]
     source: str
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The phases in which it is alive, for a part of each at least."""
+        return tuple(dict.fromkeys(map(phase_of, self.moments)))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -34,20 +40,43 @@ class Ledger:
 
     terms: tuple[Term, ...]
 
+    def alive_at(self, moment: str) -> list[Term]:
+        """The terms on the GPU at a moment."""
+        return [term for term in self.terms if term.tier == "gpu" and moment in term.moments]
+
+    def bytes_at(self, moment: str) -> int:
+        """Bytes per GPU at a moment."""
+        return sum(term.bytes for term in self.alive_at(moment))
+
     def alive_bytes(self, phase: str) -> int:
-        """Bytes per GPU of the terms alive in a phase."""
-        return sum(term.bytes for term in self.terms if phase in term.phases)
+        """The most bytes per GPU at a moment of a phase."""
+        return max(map(self.bytes_at, moments_of(phase)))
 
     @property
     def peak_bytes(self) -> int:
-        """The largest sum of bytes alive in one phase."""
-        return max(map(self.alive_bytes, PHASES))
+        """The largest sum of bytes alive at one moment."""
+        return max(self._by_moment().values())
+
+    @property
+    def peak_moment(self) -> str:
+        """The first moment that reaches the peak."""
+        by_moment = self._by_moment()
+        return max(MOMENTS, key=by_moment.__getitem__)
 
     @property
     def peak_phases(self) -> tuple[str, ...]:
         """The phases that reach the peak."""
-        peak = self.peak_bytes
-        return tuple(phase for phase in PHASES if self.alive_bytes(phase) == peak)
+        by_moment = self._by_moment()
+        peak = max(by_moment.values())
+        return tuple(p for p in PHASES if any(by_moment[moment] == peak for moment in moments_of(p)))
+
+    def _by_moment(self) -> dict[str, int]:
+        sums = dict.fromkeys(MOMENTS, 0)
+        for term in self.terms:
+            if term.tier == "gpu":
+                for moment in term.moments:
+                    sums[moment] += term.bytes
+        return sums
 
     @property
     def resident_bytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 from zeroplan.core.checks import check_range
@@ -177,6 +178,16 @@ class Model:
     def largest_tensor(self) -> int:
         return max((prod(shape) for module in self.modules() for shape in module.shapes), default=0)
 
+    @property
+    def head_params(self) -> int:
+        """The module that makes the logits: the head, or the embedding it is tied to."""
+        return max((module.params for module in self.root), default=0)
+
+    def adjacent_modules(self, packed: bool = True) -> int:
+        """The most parameters of two modules that run one after the other."""
+        sequences = (self.root, *(run.block.modules for run in self.runs))
+        return max((_largest_pair(modules, packed) for modules in sequences), default=0)
+
     def largest_module(self, packed: bool = True) -> Module:
         """The module with most parameters of its own, as DeepSpeed gathers them."""
         return max(self.modules(), key=lambda m: m.params if packed else m.listed_params)
@@ -186,3 +197,8 @@ def _expert_matrices(shapes: tuple[Shape, ...]) -> Iterator[int]:
     """Parameters of each matrix of one expert; gate and up, which are packed together, count apart."""
     for place, shape in enumerate(shapes[:2]):
         yield prod(shape[1:]) // (2 if place == 0 else 1)
+
+
+def _largest_pair(modules: tuple[Module, ...], packed: bool) -> int:
+    sizes = [module.params if packed else module.listed_params for module in modules]
+    return max((sum(pair) for pair in pairwise(sizes)), default=sum(sizes))

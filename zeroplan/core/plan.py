@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from zeroplan.core.checks import check_member, check_range
-from zeroplan.core.framework import STAGES, Framework, Holding, Stage
+from zeroplan.core.framework import KERNELS, STAGES, Framework, Holding, Stage
 from zeroplan.core.hardware import Cluster
 from zeroplan.core.model import Model
 from zeroplan.core.recipe import Recipe
+from zeroplan.core.workload import Workload
 from zeroplan.errors import InputError
 
 MOST_MICRO_BATCHES = 10**6
@@ -18,9 +19,12 @@ class Strategy:
 
     stage: int
     grad_accum: int = 1
+    kernel: str = "fused"
+    """Of the optimizer's step, one of KERNELS."""
 
     def __post_init__(self) -> None:
         check_member("--stage", self.stage, STAGES)
+        check_member("--optimizer-kernel", self.kernel, KERNELS)
         check_range("--grad-accum", self.grad_accum, 1, MOST_MICRO_BATCHES)
 
 
@@ -36,6 +40,8 @@ class Plan:
     framework: Framework
     cluster: Cluster
     strategy: Strategy
+    workload: Workload | None = None
+    """What a micro-batch is and how it is computed; None: activations are not counted."""
 
     def __post_init__(self) -> None:
         check_runs(self.framework, self.recipe)
@@ -53,7 +59,17 @@ class Plan:
     def holdings(self) -> tuple[Holding, ...]:
         """What the framework keeps beside the states under this plan."""
         held = self.framework.held(self.strategy.stage, self.recipe.name)
-        return tuple(h for h in held if h.accumulating in (None, self.accumulating))
+        return tuple(holding for holding in held if self._holds(holding))
+
+    def _holds(self, holding: Holding) -> bool:
+        counted = self.workload is not None
+        return (
+            holding.accumulating in (None, self.accumulating)
+            and holding.with_activations in (None, counted)
+            and (counted or not holding.needs_model)
+            and (self.gpus > 1 or not holding.several_gpus)
+            and (not holding.kernels or self.strategy.kernel in holding.kernels)
+        )
 
     @property
     def params(self) -> int:

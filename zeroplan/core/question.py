@@ -9,7 +9,10 @@ from zeroplan.core.hardware import Cluster, Gpu, Node
 from zeroplan.core.model import Model
 from zeroplan.core.plan import Plan, Strategy, check_runs, stage_lacking
 from zeroplan.core.recipe import Recipe
+from zeroplan.core.workload import Workload
 from zeroplan.units import Share
+
+WORKLOAD_FIELDS = ("seq_len", "micro_batch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -26,7 +29,7 @@ class Card:
 class Question:
     """Everything that an answer depends on, defaults included."""
 
-    params: int
+    model: Model
     gpus: int
     recipe: Recipe
     framework: Framework
@@ -34,6 +37,10 @@ class Question:
     headroom: Share
     grad_accum: int = 1
     stages: tuple[int, ...] = STAGES
+    kernel: str = "fused"
+    """Of the optimizer's step."""
+    workload: Workload | None = None
+    """What a micro-batch is; None: activations are not asked for."""
 
     def __post_init__(self) -> None:
         check_runs(self.framework, self.recipe)
@@ -42,6 +49,15 @@ class Question:
         if not any(self.framework.stage(stage, self.recipe.name) for stage in self.stages):
             raise stage_lacking(self.framework, self.recipe, self.stages[0])
 
+    @property
+    def params(self) -> int:
+        return self.model.params
+
+    @property
+    def counts_activations(self) -> bool:
+        """Whether the activations are asked for, and are known for this architecture."""
+        return self.workload is not None and self.model.architecture is not None
+
     def offers(self, stage: int) -> bool:
         """Whether the framework has this stage under the recipe."""
         return self.framework.stage(stage, self.recipe.name) is not None
@@ -49,11 +65,12 @@ class Question:
     def plan(self, card: Card | None, stage: int) -> Plan:
         """The plan of one stage on one card, or on GPUs of no particular kind."""
         return Plan(
-            model=Model(params=self.params),
+            model=self.model,
             recipe=self.recipe,
             framework=self.framework,
             cluster=Cluster(gpus=self.gpus, gpu=card.gpu, node=card.node) if card else Cluster(gpus=self.gpus),
-            strategy=Strategy(stage=stage, grad_accum=self.grad_accum),
+            strategy=Strategy(stage=stage, grad_accum=self.grad_accum, kernel=self.kernel),
+            workload=self.workload if self.counts_activations else None,
         )
 
     def budget_bytes(self, card: Card) -> int:
@@ -62,8 +79,12 @@ class Question:
         return usable - self.headroom.of(usable)
 
     def at(self, field: str, value: int) -> "Question":
-        """The same question with another number in `params`, `gpus` or `grad_accum`."""
+        """The same question with another number in `params`, `gpus`, `grad_accum`, `seq_len` or `micro_batch`."""
         changed: dict[str, Any] = {field: value}
+        if field == "params":
+            return replace(self, model=Model(params=value))
+        if self.workload is not None and field in WORKLOAD_FIELDS:
+            return replace(self, workload=replace(self.workload, **changed))
         return replace(self, **changed)
 
     def under(self, framework: Framework, recipe: Recipe) -> "Question":

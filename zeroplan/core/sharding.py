@@ -6,6 +6,7 @@ Shards round up, as frameworks pad (DeepSpeed pads flat groups, FSDP1 flat param
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from zeroplan.core.framework import MODEL_COUNTS
 from zeroplan.core.plan import Plan
 
 
@@ -61,12 +62,40 @@ def ring_share(payload: Elements, gpus: int) -> Elements:
 
 
 def _named(plan: Plan, count: str) -> Elements:
+    model = plan.model
     if count == "params":
         return whole(plan.params)
     if count == "shard":
         return shard(plan.params, plan.gpus)
+    if count == "block_shard":
+        return _shard_of("largest_block", model.largest_block, plan.gpus)
+    if count == "blocks_shard":
+        return _shard_of("block_params", plan.params - model.root_params, plan.gpus)
+    if count == "slice":
+        return _bounded(shard(plan.params, plan.gpus), "max", _named(plan, "tensor"))
+    if count in MODEL_COUNTS:
+        name, found = _modules(plan, count)
+        return Elements(found, name, {name: found})
     limit = plan.framework.limits[count]
     return Elements(limit, count, {count: limit})
+
+
+def _modules(plan: Plan, count: str) -> tuple[str, int]:
+    model = plan.model
+    if count == "root":
+        return "root_params", model.root_params
+    if count == "head":
+        return "head_params", model.head_params
+    if count == "block":
+        return "largest_block", model.largest_block
+    if count == "tensor":
+        return "largest_tensor", model.largest_tensor
+    assert plan.workload is not None  # what needs modules is counted with the activations only
+    return "adjacent_modules", model.adjacent_modules(plan.workload.packed_experts)
+
+
+def _shard_of(name: str, params: int, gpus: int) -> Elements:
+    return Elements(-(-params // gpus), f"ceil({name} / gpus)", {name: params, "gpus": gpus})
 
 
 def _bounded(left: Elements, function: str, right: Elements) -> Elements:

@@ -1,18 +1,20 @@
-"""The inverse questions: the largest model, and the fewest GPUs, that fit.
+"""The inverse questions: the largest model or micro-batch, the longest sequence, and the fewest GPUs, that fit.
 
-The peak never falls with more parameters and never rises with more GPUs, so each answer is the
+What a plan needs never falls with more parameters or tokens and never rises with more GPUs, so each answer is the
 last integer on the good side of one crossing. The crossing is found exactly: a first guess from
 the line through both ends, then a bracket around it, halved until good and bad are neighbours.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 from zeroplan.core.estimate import memory
 from zeroplan.core.hardware import LARGEST_CLUSTER
+from zeroplan.core.meters import Need, need
 from zeroplan.core.model import LARGEST_MODEL
-from zeroplan.core.plan import Plan
 from zeroplan.core.question import Card, Question
+from zeroplan.core.workload import LARGEST_BATCH, LONGEST_SEQUENCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -22,48 +24,46 @@ class Solution:
     card: Card
     stage: int
     answer: int | None
+    tight_answer: int | None
+    """What still fits by using the headroom, or if the allocator takes no more than expected."""
     peak_bytes: int | None
     """At the answer."""
     at_limit: bool
     """Whether the answer is the most that zeroplan counts to, and more may fit."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Solver:
+    """What is solved for: a field of the question, and the last value that is possible at all."""
+
+    field: str
+    last: int
+    fewest: bool = False
+    """Whether the least value that fits is wanted, and not the largest."""
+
+
+SOLVERS = {
+    "max-params": Solver(field="params", last=LARGEST_MODEL),
+    "min-gpus": Solver(field="gpus", last=LARGEST_CLUSTER, fewest=True),
+    "max-micro-batch": Solver(field="micro_batch", last=LARGEST_BATCH),
+    "max-seq-len": Solver(field="seq_len", last=LONGEST_SEQUENCE),
+}
+
+
 def solve(question: Question, what: str) -> list[Solution]:
-    """`max-params` or `min-gpus` for every card and offered stage of the question."""
+    """The answers for every card and offered stage of the question; `what` is one of SOLVERS."""
     stages = [stage for stage in question.stages if question.offers(stage)]
-    return [_solution(question, card, stage, what) for card in question.cards for stage in stages]
+    return [_solution(question, card, stage, SOLVERS[what]) for card in question.cards for stage in stages]
 
 
 def max_params(question: Question, card: Card, stage: int) -> int | None:
-    """The most parameters whose peak at this stage is within the card's budget; None when none is."""
-    plan, budget = question.plan(card, stage), question.budget_bytes(card)
-
-    def peak(params: int) -> int:
-        return memory(replace(plan, model=replace(plan.model, params=params))).peak_bytes
-
-    smallest, largest = peak(1), peak(LARGEST_MODEL)
-    if smallest > budget:
-        return None
-    if largest <= budget:
-        return LARGEST_MODEL
-    guess = LARGEST_MODEL * (budget - smallest) // (largest - smallest)
-    return crossing(peak, budget, good=1, bad=LARGEST_MODEL, guess=guess)
+    """The most parameters that fit at this stage within the card's budget; None when none do."""
+    return _within_budget(question, card, stage, SOLVERS["max-params"])
 
 
 def min_gpus(question: Question, card: Card, stage: int) -> int | None:
-    """The fewest GPUs at which the peak of this stage is within the card's budget; None when no number is."""
-    plan, budget = question.plan(card, stage), question.budget_bytes(card)
-
-    def peak(gpus: int) -> int:
-        return memory(_on(plan, gpus)).peak_bytes
-
-    alone, widest = peak(1), peak(LARGEST_CLUSTER)
-    if alone <= budget:
-        return 1
-    if widest > budget:
-        return None
-    guess = -(-(alone - widest) // max(budget - widest, 1))
-    return crossing(peak, budget, good=LARGEST_CLUSTER, bad=1, guess=guess)
+    """The fewest GPUs at which this stage fits within the card's budget; None when no number is enough."""
+    return _within_budget(question, card, stage, SOLVERS["min-gpus"])
 
 
 def crossing(value_at: Callable[[int], int], target: int, good: int, bad: int, guess: int) -> int:
@@ -84,22 +84,49 @@ def crossing(value_at: Callable[[int], int], target: int, good: int, bad: int, g
     return good
 
 
-def _solution(question: Question, card: Card, stage: int, what: str) -> Solution:
-    field, inverse = SOLVERS[what]
-    answer = inverse(question, card, stage)
+def _solution(question: Question, card: Card, stage: int, solver: Solver) -> Solution:
+    answer = _within_budget(question, card, stage, solver)
+    tight = _solved(
+        lambda at: _need(question, card, stage, solver, at).squeezed, card.gpu.usable_bytes, solver, question
+    )
     peak = None
     if answer is not None:
-        peak = memory(question.at(field, answer).plan(card, stage)).peak_bytes
-    at_limit = what == "max-params" and answer == LARGEST_MODEL
-    return Solution(card=card, stage=stage, answer=answer, peak_bytes=peak, at_limit=at_limit)
+        peak = memory(question.at(solver.field, answer).plan(card, stage)).peak_bytes
+    at_limit = not solver.fewest and answer == _last(question, solver)
+    return Solution(card=card, stage=stage, answer=answer, tight_answer=tight, peak_bytes=peak, at_limit=at_limit)
 
 
-def _on(plan: Plan, gpus: int) -> Plan:
-    return replace(plan, cluster=replace(plan.cluster, gpus=gpus))
+def _within_budget(question: Question, card: Card, stage: int, solver: Solver) -> int | None:
+    needed = partial(_need, question, card, stage, solver)
+    return _solved(lambda at: needed(at).comfortable, question.budget_bytes(card), solver, question)
 
 
-SOLVERS: dict[str, tuple[str, Callable[[Question, Card, int], int | None]]] = {
-    "max-params": ("params", max_params),
-    "min-gpus": ("gpus", min_gpus),
-}
-"""What is solved for: the field of the question, and its inverse."""
+def _need(question: Question, card: Card, stage: int, solver: Solver, at: int) -> Need:
+    plan = question.at(solver.field, at).plan(card, stage)
+    return need(plan, memory(plan))
+
+
+def _last(question: Question, solver: Solver) -> int:
+    """The last value: of sequences, what the model has positions for."""
+    shape = question.model.architecture
+    if solver.field == "seq_len" and shape is not None and shape.positions:
+        return shape.positions
+    return solver.last
+
+
+def _solved(value_at: Callable[[int], int], target: int, solver: Solver, question: Question) -> int | None:
+    last = _last(question, solver)
+    first, most = value_at(1), value_at(last)
+    if solver.fewest:
+        if first <= target:
+            return 1
+        if most > target:
+            return None
+        guess = -(-(first - most) // max(target - most, 1))
+        return crossing(value_at, target, good=last, bad=1, guess=guess)
+    if first > target:
+        return None
+    if most <= target:
+        return last
+    guess = last * (target - first) // (most - first)
+    return crossing(value_at, target, good=1, bad=last, guess=guess)

@@ -4,13 +4,13 @@ Source: ZeRO (Rajbhandari et al., arXiv 1910.02054v3), sections 3.1 and 5, for `
 and what each stage divides; each recipe's own source for the bytes.
 """
 
-from zeroplan.core.framework import PHASES
+from zeroplan.core.framework import MOMENTS, moments_of
 from zeroplan.core.ledger import STATES, Term
 from zeroplan.core.plan import Plan
 from zeroplan.core.recipe import State
 from zeroplan.core.sharding import shard, whole
 
-OPTIMIZER_PHASES = tuple(phase for phase in PHASES if phase != "load")
+OPTIMIZER_MOMENTS = MOMENTS[1:]
 
 
 def model_states(plan: Plan) -> list[Term]:
@@ -28,7 +28,7 @@ def _state_term(plan: Plan, state: State) -> Term:
         sharded=sharded and plan.gpus > 1,
         bytes=state.bytes * elements.count,
         tier="gpu",
-        phases=_phases(plan, state.role),
+        moments=_moments(plan, state.role),
         formula=f"{state.bytes} * {elements.formula}",
         inputs=elements.inputs,
         source=state.source or plan.recipe.source,
@@ -41,9 +41,14 @@ def _name(plan: Plan, state: State) -> str:
     return f"{STATES}{state.role}.{state.name.replace(' ', '_')}"
 
 
-def _phases(plan: Plan, role: str) -> tuple[str, ...]:
+def _moments(plan: Plan, role: str) -> tuple[str, ...]:
     if role == "parameters":
-        return PHASES
+        return MOMENTS
     if role == "optimizer":
-        return OPTIMIZER_PHASES
-    return plan.stage.gradients_alive_accumulating if plan.accumulating else plan.stage.gradients_alive
+        return OPTIMIZER_MOMENTS
+    stage = plan.stage
+    phases = stage.gradients_alive_accumulating if plan.accumulating else stage.gradients_alive
+    made_in_backward = "backward" in phases and "forward" not in phases
+    if plan.workload and made_in_backward:
+        return (*stage.gradients_in_backward, *(p for p in phases if p != "backward"))
+    return tuple(moment for phase in phases for moment in moments_of(phase))

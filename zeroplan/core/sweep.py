@@ -4,10 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from zeroplan.core.estimate import Estimate, estimate
+from zeroplan.core.meters import need
 from zeroplan.core.question import Card, Question
 from zeroplan.core.verdict import NOT_OFFERED, verdict
 
-FIELDS = {"gpus": "gpus", "params": "params", "grad-accum": "grad_accum"}
+FIELDS = {
+    "gpus": "gpus",
+    "params": "params",
+    "grad-accum": "grad_accum",
+    "seq-len": "seq_len",
+    "micro-batch": "micro_batch",
+}
 """What can be varied, and the field of the question it is."""
 
 
@@ -24,7 +31,8 @@ class SweepPoint:
         found = self.estimates[stage]
         if found is None:
             return NOT_OFFERED
-        return verdict(found.memory.peak_bytes, self.question.budget_bytes(card), card.gpu.usable_bytes)
+        needs = need(found.plan, found.memory)
+        return verdict(needs, self.question.budget_bytes(card), card.gpu.usable_bytes)
 
 
 def sweep(question: Question, over: str, values: Iterable[int]) -> list[SweepPoint]:

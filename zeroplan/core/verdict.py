@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from zeroplan.core.estimate import Estimate, estimate
+from zeroplan.core.meters import Meters, Need, meters, need
 from zeroplan.core.question import Card, Question
 
 FITS, TIGHT, DOES_NOT_FIT = "fits", "tight", "does-not-fit"
-"""tight: fits only by using the headroom."""
+"""tight: fits only by using the headroom, or if the allocator takes no more than expected."""
 NOT_OFFERED, NOT_ASKED = "not-offered", "not-asked"
 """The framework lacks the stage; no card was named."""
 
@@ -18,8 +19,9 @@ class StageAnswer:
     stage: int
     verdict: str
     spare_bytes: int | None = None
-    """Budget less peak; negative when over."""
+    """Budget less peak, or less what the allocator is expected to take for it; negative when over."""
     estimate: Estimate | None = None
+    meters: Meters | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -49,11 +51,11 @@ def fit(question: Question) -> tuple[CardAnswer, ...]:
     return tuple(_card_answer(question, card, estimates) for card in question.cards)
 
 
-def verdict(peak_bytes: int, budget_bytes: int, usable_bytes: int) -> str:
+def verdict(needs: Need, budget_bytes: int, usable_bytes: int) -> str:
     """fits, tight or does-not-fit."""
-    if peak_bytes <= budget_bytes:
+    if needs.comfortable <= budget_bytes:
         return FITS
-    return TIGHT if peak_bytes <= usable_bytes else DOES_NOT_FIT
+    return TIGHT if needs.squeezed <= usable_bytes else DOES_NOT_FIT
 
 
 def lowest(stages: tuple[StageAnswer, ...]) -> StageAnswer | None:
@@ -84,10 +86,13 @@ def _card_answer(question: Question, card: Card, estimates: dict[int, Estimate |
 def _stage_answer(question: Question, card: Card, stage: int, found: Estimate | None) -> StageAnswer:
     if found is None:
         return StageAnswer(stage=stage, verdict=NOT_OFFERED)
-    budget, peak = question.budget_bytes(card), found.memory.peak_bytes
+    plan, budget = question.plan(card, stage), question.budget_bytes(card)
+    shown = meters(plan, found.memory, card.gpu)
+    taken = shown.reserved.expected if shown.reserved else found.memory.peak_bytes
     return StageAnswer(
         stage=stage,
-        verdict=verdict(peak, budget, card.gpu.usable_bytes),
-        spare_bytes=budget - peak,
-        estimate=found.on(question.plan(card, stage)),
+        verdict=verdict(need(plan, found.memory), budget, card.gpu.usable_bytes),
+        spare_bytes=budget - taken,
+        estimate=found.on(plan),
+        meters=shown,
     )

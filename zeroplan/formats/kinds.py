@@ -3,17 +3,18 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from zeroplan.core.framework import Claim, Framework, Holding, Stage, TransferRule
+from zeroplan.core.framework import Claim, Framework, Holding, Slack, Stage, TransferRule
 from zeroplan.core.hardware import Gpu, Node
+from zeroplan.core.loss import Loss
 from zeroplan.core.recipe import Recipe, State
 
 if TYPE_CHECKING:  # words are seldom asked for
     from zeroplan.core.word import Word
 
-Record: TypeAlias = "Gpu | Node | Recipe | Framework | Word"
+Record: TypeAlias = "Gpu | Node | Recipe | Framework | Loss | Word"
 R = TypeVar("R", bound="Record")
 
-KINDS = ("gpu", "node", "recipe", "framework", "word")
+KINDS = ("gpu", "node", "recipe", "framework", "loss", "word")
 PARTS: dict[str, type[Any]] = {
     "states": State,
     "stages": Stage,
@@ -30,7 +31,7 @@ def record_type(kind: str) -> "type[Record]":
         from zeroplan.core.word import Word
 
         return Word
-    return {"gpu": Gpu, "node": Node, "recipe": Recipe, "framework": Framework}[kind]
+    return {"gpu": Gpu, "node": Node, "recipe": Recipe, "framework": Framework, "loss": Loss}[kind]
 
 
 def build(record: Callable[..., R], name: str, data: dict[str, Any]) -> R:
@@ -39,6 +40,8 @@ def build(record: Callable[..., R], name: str, data: dict[str, Any]) -> R:
 
 
 def _built(key: str, value: Any) -> Any:
+    if key == "slack":
+        return Slack(**value)
     if isinstance(value, dict):
         return {k: _built("", v) for k, v in value.items()}
     if not isinstance(value, list):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from zeroplan.core.framework import Framework
 from zeroplan.core.hardware import Gpu, Node
+from zeroplan.core.loss import Loss
 from zeroplan.core.question import Card
 from zeroplan.core.recipe import Recipe
 from zeroplan.errors import Faults, InputError, unknown_name
@@ -66,6 +67,9 @@ class Presets:
 
     def framework(self, name: str, where: str = "--framework") -> Framework:
         return self._find("framework", name, where, Framework)
+
+    def loss(self, name: str, where: str = "--loss") -> Loss:
+        return self._find("loss", name, where, Loss)
 
     def word(self, name: str, where: str = "TERM") -> "Word":
         from zeroplan.core.word import Word

@@ -63,6 +63,7 @@ def _solution_json(solution: Solution) -> contract.SolutionJson:
     return {
         "stage": solution.stage,
         "answer": solution.answer,
+        "tight_answer": solution.tight_answer,
         "at_limit": solution.at_limit,
         "peak_bytes": solution.peak_bytes,
     }

@@ -11,6 +11,8 @@ class RequestJson(TypedDict):
 
     params: int | None
     """Trained parameters; null where they are the answer, or vary."""
+    model: str | None
+    """The model by name or path; null where only --params is given."""
     gpus: int | None
     """Data-parallel GPUs; null where their number is the answer, or varies."""
     gpu: list[str]
@@ -28,6 +30,24 @@ class RequestJson(TypedDict):
     """Micro-batches per optimizer step; null where they vary."""
     headroom: float
     """The share of usable memory kept free."""
+    optimizer_kernel: str
+    """fused, foreach or loop."""
+    seq_len: int | None
+    """Tokens per sequence; null: activations are not asked for, or it varies or is the answer."""
+    micro_batch: int | None
+    """Sequences per GPU and micro-batch."""
+    recompute: str | None
+    """none, selective, full or every-K."""
+    attention: str | None
+    loss: str | None
+    fused: list[str]
+    checkpoints: str | None
+    """Where full recomputation keeps the blocks' inputs: gpu or cpu."""
+    experts: str | None
+    """packed or listed."""
+    compiled: bool
+    assumed: dict[str, str]
+    """What the model's file leaves out and its class fills in."""
 
 
 class SecondsJson(TypedDict):
@@ -49,6 +69,8 @@ class TermJson(TypedDict):
     sharded: bool
     phases: list[str]
     """The phases in which it is alive: load, forward, backward, step, save."""
+    moments: list[str]
+    """The moments at which it is alive; those of the backward phase are loss, blocks and end."""
     formula: str
     """Of bytes, in terms of inputs."""
     inputs: dict[str, int]
@@ -75,13 +97,35 @@ class TransferJson(TypedDict):
     source: str
 
 
+class RangeJson(TypedDict):
+    """Bytes per GPU."""
+
+    low: int
+    expected: int
+    high: int
+
+
+class MetersJson(TypedDict):
+    """What four meters show; null where activations are not counted."""
+
+    resident: RangeJson
+    """Model states while gradients exist."""
+    allocated: RangeJson | None
+    """Tensors at the peak, as torch.cuda.max_memory_allocated."""
+    reserved: RangeJson | None
+    """The allocator's blocks, as torch.cuda.max_memory_reserved."""
+    device: RangeJson | None
+    """As nvidia-smi: reserved, the CUDA context and NCCL."""
+
+
 class StageJson(TypedDict):
     """One stage on one GPU; the figures are null when the framework does not offer the stage."""
 
     stage: int
     name: str
     verdict: str
-    """fits, tight (only by using the headroom), does-not-fit, not-offered; not-asked where no GPU is named."""
+    """fits, tight (only by using the headroom, or if the allocator takes no more than expected), does-not-fit,
+    not-offered; not-asked where no GPU is named."""
     resident_bytes: int | None
     """Model states while gradients exist: weights, gradients, optimizer; no buffers or copies."""
     peak_bytes: int | None
@@ -89,8 +133,13 @@ class StageJson(TypedDict):
     peak_phases: list[str]
     phase_bytes: dict[str, int]
     """Bytes alive in each phase; the peak is the largest."""
+    moment_bytes: dict[str, int]
+    """Bytes alive at each moment: load, forward, loss, blocks, end (these three in backward), step, save."""
+    peak_moment: str | None
+    meters: MetersJson | None
+    """Null where no GPU is named."""
     spare_bytes: int | None
-    """Budget less peak; negative when over."""
+    """Budget less peak, or less the expected reserved memory where activations are counted; negative when over."""
     memory: list[TermJson]
     traffic: list[TransferJson]
     traffic_psi: float | None
@@ -208,6 +257,8 @@ class SolutionJson(TypedDict):
 
     stage: int
     answer: int | None
+    tight_answer: int | None
+    """What still fits by using the headroom, or if the allocator takes no more than expected."""
     at_limit: bool
     """True: the answer is the most that zeroplan counts to, 1e18, and more may fit."""
     peak_bytes: int | None
@@ -231,7 +282,7 @@ class SolveJson(TypedDict):
     version: str
     request: RequestJson
     solve: str
-    """max-params or min-gpus."""
+    """max-params, min-gpus, max-micro-batch or max-seq-len."""
     results: list[SolvedCardJson]
 
 

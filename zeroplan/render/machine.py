@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from zeroplan import __version__
 from zeroplan.core.estimate import Estimate, in_psi
-from zeroplan.core.framework import PHASES
+from zeroplan.core.framework import MOMENTS, PHASES
 from zeroplan.core.hardware import Cluster
 from zeroplan.core.timing import Time, link_bound, measured_by, transfer_time
 from zeroplan.core.verdict import CardAnswer, StageAnswer
@@ -18,6 +18,7 @@ from zeroplan.render.notes import card_notes
 if TYPE_CHECKING:  # types only: what is not needed at run time is not imported
     from zeroplan.core.advice import Advice
     from zeroplan.core.ledger import Term, Transfer
+    from zeroplan.core.meters import Meters, Range
     from zeroplan.core.question import Question
     from zeroplan.render import contract
 
@@ -70,9 +71,11 @@ def header(command: str) -> dict[str, str]:
 
 def request_json(question: Question, node: str | None) -> contract.RequestJson:
     """Everything the answer assumes."""
+    work = question.workload
     stated = [card.gpu.usable_bytes_stated for card in question.cards if card.gpu.usable_bytes_stated is not None]
     return {
         "params": question.params,
+        "model": question.model.name or None,
         "gpus": question.gpus,
         "gpu": [card.gpu.name for card in question.cards],
         "memory_bytes": stated[0] if stated else None,
@@ -83,6 +86,17 @@ def request_json(question: Question, node: str | None) -> contract.RequestJson:
         "framework": question.framework.name,
         "grad_accum": question.grad_accum,
         "headroom": float(question.headroom),
+        "optimizer_kernel": question.kernel,
+        "seq_len": work.seq_len if work else None,
+        "micro_batch": work.micro_batch if work else None,
+        "recompute": work.how if work else None,
+        "attention": work.attention if work else None,
+        "loss": work.loss.name if work else None,
+        "fused": list(work.fused) if work else [],
+        "checkpoints": work.checkpoints if work else None,
+        "experts": ("packed" if work.packed_experts else "listed") if work else None,
+        "compiled": work.compiled if work else False,
+        "assumed": dict(question.model.assumed),
     }
 
 
@@ -117,6 +131,9 @@ def stage_json(question: Question, answer: StageAnswer) -> contract.StageJson:
         "peak_bytes": found.memory.peak_bytes if found else None,
         "peak_phases": list(found.memory.peak_phases) if found else [],
         "phase_bytes": {phase: found.memory.alive_bytes(phase) for phase in PHASES} if found else {},
+        "moment_bytes": {moment: found.memory.bytes_at(moment) for moment in MOMENTS} if found else {},
+        "peak_moment": found.memory.peak_moment if found else None,
+        "meters": meters_json(answer.meters) if answer.meters else None,
         "spare_bytes": answer.spare_bytes,
         "memory": [term_json(term) for term in found.memory.terms] if found else [],
         "traffic": [transfer_json(found, transfer) for transfer in found.traffic.transfers] if found else [],
@@ -127,6 +144,19 @@ def stage_json(question: Question, answer: StageAnswer) -> contract.StageJson:
     }
 
 
+def meters_json(shown: Meters) -> contract.MetersJson:
+    return {
+        "resident": _range(shown.resident),
+        "allocated": _range(shown.allocated) if shown.allocated else None,
+        "reserved": _range(shown.reserved) if shown.reserved else None,
+        "device": _range(shown.device) if shown.device else None,
+    }
+
+
+def _range(bounds: Range) -> contract.RangeJson:
+    return {"low": bounds.low, "expected": bounds.expected, "high": bounds.high}
+
+
 def term_json(term: Term) -> contract.TermJson:
     return {
         "name": term.name,
@@ -135,6 +165,7 @@ def term_json(term: Term) -> contract.TermJson:
         "tier": term.tier,
         "sharded": term.sharded,
         "phases": list(term.phases),
+        "moments": list(term.moments),
         "formula": term.formula,
         "inputs": dict(term.inputs),
         "source": term.source,

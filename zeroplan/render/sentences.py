@@ -40,6 +40,8 @@ def card_summary(question: Question, answer: CardAnswer, unit: str) -> str:
     best = answer.recommended
     if best is None or best.estimate is None:
         return _nothing_fits(question, answer, where, unit)
+    if question.counts_activations and best.meters and best.meters.reserved:
+        return _whole(question, answer, best, where, unit)
     peak = format_size(best.estimate.memory.peak_bytes, unit)
     if best.verdict == TIGHT:
         usable = format_size(answer.usable_bytes, unit)
@@ -57,6 +59,20 @@ def card_summary(question: Question, answer: CardAnswer, unit: str) -> str:
     )
 
 
+def _whole(question: Question, answer: CardAnswer, best: StageAnswer, where: str, unit: str) -> str:
+    """The answer where activations are counted: what the allocator takes, of what, at which moment."""
+    assert best.meters is not None
+    reserved = best.meters.reserved
+    assert reserved is not None
+    fits = "fits" if best.verdict == FITS else "may just fit"
+    expected = "about " if best.verdict == TIGHT else ""
+    takes = f"{expected}{format_size(reserved.expected, unit)}"
+    spread = f" ({format_size(reserved.low, unit)} to {format_size(reserved.high, unit)})"
+    limit = "budget" if question.headroom.numerator else "usable"
+    of = format_size(answer.budget_bytes, unit)
+    return f"{stage_label(best.stage)} {fits} on {where}: {takes}{spread} of {of} {unit} {limit}, {price_of(best)}."
+
+
 def assumptions(question: Question, varied: str = "", span: tuple[int, int] = (0, 0)) -> str:
     """What every figure rests on; `varied` is the field that runs over `span`."""
 
@@ -65,10 +81,44 @@ def assumptions(question: Question, varied: str = "", span: tuple[int, int] = (0
             return f"{format_count(span[0])} to {counted(span[1], noun)}"
         return counted(getattr(question, field), noun)
 
-    return (
-        f"{amount('params', 'parameter')} on {amount('gpus', 'data-parallel GPU')}. {accounting(question)} "
+    subject = amount("params", "parameter") if varied == "params" else model_name(question)
+    said = (
+        f"{subject} on {amount('gpus', 'data-parallel GPU')}. {accounting(question)} "
         f"{amount('grad_accum', 'micro-batch')} per step. Headroom {format_share(float(question.headroom))}."
     )
+    return " ".join(part for part in (said, batch(question, varied, span), about_model(question)) if part)
+
+
+def model_name(question: Question) -> str:
+    """The model by name, where it has one, and its parameters."""
+    params = counted(question.params, "parameter")
+    return f"{question.model.name}, {params}," if question.model.name else params
+
+
+def batch(question: Question, varied: str = "", span: tuple[int, int] = (0, 0)) -> str:
+    """What a micro-batch is and how it is computed; why activations are not counted where they are not."""
+    work = question.workload
+    if work is None:
+        return "Activations: not counted; --seq-len adds them, with --micro-batch 1." if question.model.known else ""
+    if not question.counts_activations:
+        kind = question.model.model_type or "this model"
+        return f"Activations: not counted; those of {kind} are not modelled yet."
+    ends = {varied: f"{format_count(span[0])} to {format_count(span[1])}" if span[0] else "as many as fit,"}
+    sequences = ends.get("micro_batch", format_count(work.micro_batch))
+    tokens = ends.get("seq_len", format_count(work.seq_len))
+    parts = [f"Micro-batch {sequences} x {tokens} tokens", f"recompute {work.how}", f"attention {work.attention}"]
+    parts += [f"loss {work.loss.name}", *(f"fused {part}" for part in work.fused)]
+    parts += ["compiled"] if work.compiled else []
+    parts += [f"optimizer {question.kernel}"] if question.kernel != "fused" else []
+    return f"{', '.join(parts)}."
+
+
+def about_model(question: Question) -> str:
+    """What its file left out, and what else there is to say of it."""
+    model = question.model
+    assumed = ", ".join(f"{name} {value}" for name, value in model.assumed)
+    notes = [f"{note[0].upper()}{note[1:]}." for note in model.notes]
+    return " ".join(([f"From class defaults: {assumed}."] if assumed else []) + notes)
 
 
 def accounting(question: Question) -> str:
@@ -118,7 +168,8 @@ def _nothing_fits(question: Question, answer: CardAnswer, where: str, unit: str)
     smallest = min(answer.offered, key=lambda other: other.estimate.memory.peak_bytes if other.estimate else 0)
     if smallest.estimate is None:
         return f"Nothing fits on {where}."
-    peak = format_size(smallest.estimate.memory.peak_bytes, unit)
+    taken = smallest.meters.reserved if smallest.meters else None
+    peak = format_size(taken.expected if taken else smallest.estimate.memory.peak_bytes, unit)
     usable = format_size(answer.usable_bytes, unit)
     least = f"{'' if at_stages(question) else 'even '}{stage_label(smallest.stage)}"
     return f"Nothing fits{at_stages(question)} on {where}: {least} takes {peak} of {usable} {unit} usable."

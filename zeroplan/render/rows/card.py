@@ -5,7 +5,6 @@ from zeroplan.core.estimate import Estimate, in_psi
 from zeroplan.core.framework import PHASES
 from zeroplan.core.ledger import Ledger, Term, Transfer
 from zeroplan.core.question import Question
-from zeroplan.core.states import OPTIMIZER_PHASES
 from zeroplan.core.timing import link_bound, measured_by, transfer_time
 from zeroplan.core.verdict import CardAnswer, StageAnswer
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
@@ -159,7 +158,7 @@ def _bar_row(question: Question, answer: CardAnswer, stage: StageAnswer, width: 
 
 
 def _phases(phases: tuple[str, ...]) -> str:
-    return "always" if phases in (PHASES, OPTIMIZER_PHASES) else ", ".join(phases)
+    return "always" if phases in (PHASES, PHASES[1:]) else ", ".join(phases)
 
 
 def _footer(question: Question, shown: StageAnswer) -> str:

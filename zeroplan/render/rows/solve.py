@@ -1,31 +1,56 @@
-"""The screen of `zeroplan solve`: the largest model, or the fewest GPUs, per stage and card."""
+"""The screen of `zeroplan solve`: the answer per stage and card."""
 
 from zeroplan.core.question import Question
-from zeroplan.core.solve import Solution
-from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
+from zeroplan.core.solve import SOLVERS, Solution
+from zeroplan.render.blocks import DIM, STRONG, WARN, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import stage_label, stage_name
 from zeroplan.render.rows.style import Style
-from zeroplan.render.sentences import accounting
+from zeroplan.render.sentences import accounting, batch, model_name
 from zeroplan.units import counted, format_count, format_share
 
-TITLES = {"max-params": "Most parameters whose states fit", "min-gpus": "Fewest GPUs on which the states fit"}
+STATES = {"max-params": "Most parameters whose states fit", "min-gpus": "Fewest GPUs on which the states fit"}
+WHOLE = {
+    "max-params": "Most parameters that fit",
+    "min-gpus": "Fewest GPUs on which it fits",
+    "max-micro-batch": "Largest micro-batch that fits, sequences per GPU",
+    "max-seq-len": "Longest sequence that fits, tokens",
+}
+FINE = {
+    "max-params": "Exact numbers: --format json; one parameter more does not fit.",
+    "min-gpus": "never: the part that no GPU shares is over the budget. One GPU less does not fit.",
+    "max-micro-batch": "One sequence more does not fit.",
+    "max-seq-len": "One token more does not fit.",
+}
 
 
 def solve_blocks(question: Question, what: str, solutions: list[Solution], style: Style) -> list[Block]:
     """The screen: what was asked, a row a card, a column a stage."""
-    if what == "max-params":
-        given = f"on {counted(question.gpus, 'GPU')}"
-    else:
-        given = f"for {counted(question.params, 'parameter')}"
+    counted_too = question.counts_activations
+    title = (WHOLE if counted_too else STATES)[what]
     return [
-        Paragraph(f"{TITLES[what]}, per stage, {given}.", STRONG),
-        Paragraph(
-            f"{accounting(question)} Headroom {format_share(float(question.headroom))}. Not counted: "
-            f"{question.framework.not_counted}; a larger --headroom leaves room for them."
-        ),
+        Paragraph(f"{title}, per stage, {_given(question, what)}.", STRONG),
+        Paragraph(_setting(question, what)),
         _grid(question, what, solutions, style),
-        Paragraph(_footer(what, question), DIM),
+        Paragraph(_footer(what, question, solutions), DIM),
     ]
+
+
+def _given(question: Question, what: str) -> str:
+    if what == "max-params":
+        return f"on {counted(question.gpus, 'GPU')}"
+    if what == "min-gpus":
+        return f"for {model_name(question)}"
+    return f"for {model_name(question)} on {counted(question.gpus, 'GPU')}"
+
+
+def _setting(question: Question, what: str) -> str:
+    headroom = f"Headroom {format_share(float(question.headroom))}."
+    if question.counts_activations:
+        return f"{accounting(question)} {batch(question, SOLVERS[what].field)} {headroom}"
+    return (
+        f"{accounting(question)} {headroom} Not counted: "
+        f"{question.framework.not_counted}; a larger --headroom leaves room for them."
+    )
 
 
 def _grid(question: Question, what: str, solutions: list[Solution], style: Style) -> Grid:
@@ -39,16 +64,25 @@ def _grid(question: Question, what: str, solutions: list[Solution], style: Style
     for card in question.cards:
         answers = {s.stage: s for s in solutions if s.card is card}
         budget = cell(style.size(question.budget_bytes(card)))
-        rows.append((cell(card.gpu.title), budget, *(_answer(answers[stage], what) for stage in stages)))
+        found = (_answer(question, answers[stage], what) for stage in stages)
+        rows.append((cell(card.gpu.title), budget, *found))
     return Grid(columns, tuple(rows))
 
 
-def _answer(solution: Solution, what: str) -> Cell:
-    answer = solution.answer
-    if answer is None:
-        return cell("none" if what == "max-params" else "never", DIM)
+def _answer(question: Question, solution: Solution, what: str) -> Cell:
+    answer, tight = solution.answer, solution.tight_answer
     if solution.at_limit:
-        return cell("1e18 or more")
+        return cell(f"{format_count(answer or 0)} or more")
+    if not question.counts_activations or answer == tight:
+        return _plain(answer, what)
+    if answer is None:
+        return cell(f"tight {format_count(tight or 0)}", WARN)
+    return cell(f"{format_count(answer)} to {format_count(tight or answer)}")
+
+
+def _plain(answer: int | None, what: str) -> Cell:
+    if answer is None:
+        return cell("never" if what == "min-gpus" else "none", DIM)
     return cell(_billions(answer) if what == "max-params" and answer >= 10**7 else format_count(answer))
 
 
@@ -57,11 +91,12 @@ def _billions(params: int) -> str:
     return f"{params // 10**6 / 1000:,.3f}e9"
 
 
-def _footer(what: str, question: Question) -> str:
+def _footer(what: str, question: Question, solutions: list[Solution]) -> str:
     names = ", ".join(stage_name(question, stage) for stage in question.stages if question.offers(stage))
-    exact = (
-        "Exact numbers: --format json; one parameter more does not fit."
-        if what == "max-params"
-        else "never: the part that no GPU shares is over the budget. One GPU less does not fit."
+    ranges = question.counts_activations and any(s.answer != s.tight_answer for s in solutions)
+    spread = (
+        "a to b: a fits whatever the allocator does, b if it takes no more than expected. tight: only the latter. "
+        if ranges
+        else ""
     )
-    return f"{exact} Stages: {names}."
+    return f"{spread}{FINE[what]} Stages: {names}."

@@ -1,0 +1,111 @@
+"""The options of one micro-batch, to a workload."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+
+from zeroplan.core.framework import FUSIBLE, Framework
+from zeroplan.core.workload import LARGEST_BATCH, LONGEST_SEQUENCE, RECOMPUTE, Workload
+from zeroplan.errors import Faults, InputError, printable
+from zeroplan.units import parse_count
+
+if TYPE_CHECKING:
+    from zeroplan.cli.asking import Given
+    from zeroplan.core.model import Model
+    from zeroplan.formats.presets import Presets
+
+NEEDS_SEQ_LEN = (*("micro_batch", "recompute", "attention", "loss", "fused", "checkpoints", "experts", "compiled"),)
+"""Options that change nothing without `--seq-len`."""
+
+
+def typed(*options: str) -> bool:
+    """Whether any of these options stands on the command line, rather than in an environment variable."""
+    source = click.get_current_context().get_parameter_source
+    return any(source(option) is ParameterSource.COMMANDLINE for option in options)
+
+
+def read_workload(
+    presets: Presets, given: Given, framework: Framework, model: Model | None, assumed: dict[str, int]
+) -> Workload | None:
+    """What a micro-batch is; None without `--seq-len`. `assumed` stands in for what a command varies or solves for."""
+    if given["seq_len"] is None and "seq_len" not in assumed:
+        _check_idle(given)
+        return None
+    if model is not None and not model.known and "params" not in assumed:
+        raise InputError("--seq-len", "activations need the model's shape.", "Give --model instead of --params.")
+    faults = Faults()
+    seq_len = assumed.get("seq_len") or faults.attempt(partial(parse_seq_len, given["seq_len"] or ""))
+    micro_batch = assumed.get("micro_batch") or faults.attempt(partial(parse_micro_batch, given["micro_batch"]))
+    recompute = faults.attempt(partial(parse_recompute, given["recompute"]))
+    fused = faults.attempt(partial(_fused, given["fused"], framework))
+    loss = faults.attempt(partial(presets.loss, given["loss"] or framework.default_loss))
+    faults.attempt(partial(_check_positions, model, seq_len))
+    faults.report()
+    assert seq_len is not None
+    assert micro_batch is not None
+    assert recompute is not None
+    assert fused is not None
+    assert loss is not None
+    return Workload(
+        seq_len=seq_len,
+        micro_batch=micro_batch,
+        recompute=recompute[0],
+        every=recompute[1],
+        attention=given["attention"],
+        fused=fused,
+        loss=loss,
+        selective=framework.selective,
+        checkpoints=given["checkpoints"],
+        compiled=given["compiled"],
+        packed_experts=given["experts"] == "packed",
+    )
+
+
+def parse_seq_len(text: str, where: str = "--seq-len") -> int:
+    return parse_count(text, where, LONGEST_SEQUENCE, "--seq-len 4096")
+
+
+def parse_micro_batch(text: str, where: str = "--micro-batch") -> int:
+    return parse_count(text, where, LARGEST_BATCH, "--micro-batch 2")
+
+
+def parse_recompute(text: str) -> tuple[str, int]:
+    """What is computed again, and the blocks between two checkpoints."""
+    wanted = text.strip().lower()
+    if wanted in RECOMPUTE:
+        return wanted, 1
+    name, dash, number = wanted.partition("-")
+    if name == "every" and dash:
+        return "full", parse_count(number, "--recompute", 10**6, "--recompute every-2")
+    hint = f"It is {', '.join(RECOMPUTE)} or every-K, one checkpoint for K blocks."
+    raise InputError("--recompute", f"{printable(text)} is unknown.", hint)
+
+
+def _check_idle(given: Given) -> None:
+    """Options that need `--seq-len` say nothing without it: typed ones are a mistake."""
+    idle = [name for name in NEEDS_SEQ_LEN if name in given and typed(name)]
+    if idle:
+        option = f"--{'compile' if idle[0] == 'compiled' else idle[0].replace('_', '-')}"
+        raise InputError(option, "changes nothing without --seq-len.", "Add --seq-len 4096, or leave it out.")
+
+
+def _fused(text: str | None, framework: Framework) -> tuple[str, ...]:
+    if text is None:
+        return framework.fused
+    parts = tuple(part.strip().lower() for part in text.split(","))
+    if parts == ("none",):
+        return ()
+    for part in parts:
+        if part not in FUSIBLE:
+            raise InputError("--fused", f"{printable(part)} is not fusible.", f"Parts: {', '.join(FUSIBLE)}, or none.")
+    return parts
+
+
+def _check_positions(model: Model | None, seq_len: int | None) -> None:
+    shape = model.architecture if model else None
+    if shape and shape.positions and seq_len and seq_len > shape.positions:
+        raise InputError("--seq-len", f"{seq_len:,} tokens; the model has {shape.positions:,} learned positions.")

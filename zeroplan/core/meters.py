@@ -1,0 +1,117 @@
+"""The four meters that users compare with: what states take, what tensors take, what the allocator holds, what the
+driver shows. Each is a range, low to high, in bytes per GPU."""
+
+from dataclasses import dataclass
+
+from zeroplan.core.framework import Slack
+from zeroplan.core.hardware import MIB, Gpu
+from zeroplan.core.ledger import Ledger
+from zeroplan.core.plan import Plan
+
+COMPILED = (91, 92, 93)
+"""Percent of the eager run's memory that a compiled one reserves, low, expected, high: 28.72 of 31.02, 53.83 of 59.41
+(pytorch/torchtitan commit 83c879f18), 77.0 of 82.4, 62.0 of 67.0 (benchmarks/llama3_h100_202412_torchtitan.md),
+81.85 of 89.33 GiB (commit d66b72a6a)."""
+CONTEXT_MIB = (256, 1823)
+"""A CUDA context at its smallest and largest: torch 2.7 on RTX 3090 (InvokeAI issue 9413); torch 1.10.2 on A100, which
+loaded every kernel."""
+NCCL_MIB = (342, 544, 1600)
+"""One communicator, low, expected, high: 342 to 392 (aiconfigurator's model), 544 to 688 per group on A100 (NVIDIA/nccl
+issue 964), about 1600 (NVIDIA/nccl issue 864)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Range:
+    """Bytes per GPU: the least, the expected and the most."""
+
+    low: int
+    expected: int
+    high: int
+
+    def plus(self, low: int, expected: int, high: int) -> "Range":
+        return Range(self.low + low, self.expected + expected, self.high + high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Meters:
+    """What four meters show of one stage on one card; all but the first are unknown without activations."""
+
+    resident: Range
+    """Model states while gradients exist."""
+    allocated: Range | None = None
+    """Tensors at the peak: torch.cuda.max_memory_allocated."""
+    reserved: Range | None = None
+    """The allocator's blocks: torch.cuda.max_memory_reserved."""
+    device: Range | None = None
+    """nvidia-smi: the allocator, the CUDA context and NCCL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Need:
+    """What a plan needs of a card, bytes: comfortably, and with every cached block given back."""
+
+    comfortable: int
+    squeezed: int
+
+
+def need(plan: Plan, memory: Ledger) -> Need:
+    """The peak as it is without activations, whose slack nobody knows; else what the allocator takes for it."""
+    peak, slack = memory.peak_bytes, plan.framework.slack
+    if plan.workload is None or slack is None:
+        return Need(comfortable=peak, squeezed=peak)
+    allocated = _allocated(plan, peak)
+    return Need(
+        comfortable=_percent(peak, slack.high * COMPILED[2], 10**4) if _compiled(plan) else _percent(peak, slack.high),
+        squeezed=_percent(allocated.expected, slack.squeezed),
+    )
+
+
+def meters(plan: Plan, memory: Ledger, gpu: Gpu | None) -> Meters:
+    """All four meters; `gpu` None: a card without limit and of unknown context."""
+    held = memory.resident_bytes
+    resident = Range(held, held, held)
+    if plan.workload is None:
+        return Meters(resident=resident)
+    allocated = _allocated(plan, memory.peak_bytes)
+    reserved = _reserved(plan, memory, gpu)
+    return Meters(resident=resident, allocated=allocated, reserved=reserved, device=_device(plan, reserved, gpu))
+
+
+def _allocated(plan: Plan, peak: int) -> Range:
+    if not _compiled(plan):
+        return Range(peak, peak, peak)
+    return Range(_percent(peak, COMPILED[0]), _percent(peak, COMPILED[1]), peak)
+
+
+def _reserved(plan: Plan, memory: Ledger, gpu: Gpu | None) -> Range:
+    """Cached blocks are given back before an allocation fails, so that the expected is no more than the card has."""
+    peak, slack = memory.peak_bytes, plan.framework.slack
+    if slack is None:
+        return _allocated(plan, peak)
+    needs = need(plan, memory)
+    low, expected = _taken(plan, peak, slack)
+    room = max(gpu.usable_bytes, needs.squeezed) if gpu else expected
+    expected = max(min(expected, room), needs.squeezed)
+    return Range(min(low, expected), expected, max(needs.comfortable, expected))
+
+
+def _taken(plan: Plan, peak: int, slack: Slack) -> tuple[int, int]:
+    if not _compiled(plan):
+        return _percent(peak, slack.low), _percent(peak, slack.expected)
+    return _percent(peak, slack.low * COMPILED[0], 10**4), _percent(peak, slack.expected * COMPILED[1], 10**4)
+
+
+def _device(plan: Plan, reserved: Range, gpu: Gpu | None) -> Range:
+    context = gpu.context_bytes if gpu and gpu.usable_bytes_stated is None else 0
+    least, most = (min(CONTEXT_MIB[0] * MIB, context), max(CONTEXT_MIB[1] * MIB, context)) if context else (0, 0)
+    shown = reserved.plus(least, context, most)
+    return shown.plus(*(size * MIB for size in NCCL_MIB)) if plan.gpus > 1 else shown
+
+
+def _compiled(plan: Plan) -> bool:
+    return plan.workload is not None and plan.workload.compiled
+
+
+def _percent(size: int, percent: int, of: int = 100) -> int:
+    """A percentage of a size, rounded up to a whole byte."""
+    return -(-size * percent // of)
