@@ -7,13 +7,14 @@ from zeroplan.core.framework import Claim, Framework, Holding, Stage, TransferRu
 from zeroplan.core.hardware import Gpu, Node
 from zeroplan.core.recipe import Recipe, State
 
-if TYPE_CHECKING:  # words are seldom asked for
+if TYPE_CHECKING:  # not every question names a model, and words are seldom asked for
     from zeroplan.core.word import Word
+    from zeroplan.formats.model_preset import ModelPreset
 
-Record: TypeAlias = "Gpu | Node | Recipe | Framework | Word"
+Record: TypeAlias = "Gpu | Node | Recipe | Framework | ModelPreset | Word"
 R = TypeVar("R", bound="Record")
 
-KINDS = ("gpu", "node", "recipe", "framework", "word")
+KINDS = ("gpu", "node", "recipe", "framework", "model", "word")
 PARTS: dict[str, type[Any]] = {
     "states": State,
     "stages": Stage,
@@ -30,6 +31,10 @@ def record_type(kind: str) -> "type[Record]":
         from zeroplan.core.word import Word
 
         return Word
+    if kind == "model":
+        from zeroplan.formats.model_preset import ModelPreset
+
+        return ModelPreset
     return {"gpu": Gpu, "node": Node, "recipe": Recipe, "framework": Framework}[kind]
 
 
