@@ -74,4 +74,6 @@ def _has_shapes(value: dict[str, object]) -> bool:
 def _name_of(path: str) -> str:
     """A file's name; of a config.json that of its folder."""
     folder, file = os.path.split(os.path.abspath(path))
-    return one_line(os.path.basename(folder) if file == "config.json" else file.removesuffix(".json").removesuffix(".safetensors"))
+    return one_line(
+        os.path.basename(folder) if file == "config.json" else file.removesuffix(".json").removesuffix(".safetensors")
+    )
