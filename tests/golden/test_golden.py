@@ -36,6 +36,8 @@ COMMANDS = {
     "presets-gpu": "presets gpu",
     "presets-one": "presets gpu h100",
     "presets-framework": "presets framework megatron",
+    "presets-model": "presets model mixtral-8x7b",
+    "presets-models": "presets model",
     "bare": "",
     "help": "--help",
     "help-fit": "fit --help",

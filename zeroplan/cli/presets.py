@@ -18,13 +18,13 @@ if TYPE_CHECKING:  # a JSON answer needs no screen
     from zeroplan.render.rows.style import Style
 
 
-@click.command("presets", cls=GroupedCommand, short_help="GPUs, nodes, recipes, frameworks.")
+@click.command("presets", cls=GroupedCommand, short_help="GPUs, nodes, recipes, frameworks, models.")
 @click.argument("kind", required=False, shell_complete=starting(lambda: KINDS))
 @click.argument("name", required=False)
 @SHARED["presets"]
 @output_only
 def command(kind: str | None, name: str | None, presets: str | None, **options: Any) -> int:
-    """List and show GPUs, nodes, recipes, frameworks and words with their sources.
+    """List and show GPUs, nodes, recipes, frameworks, models and words with their sources.
 
     \b
     Example: zeroplan presets gpu

@@ -1,6 +1,6 @@
 """Memory terms of the activations: what each block keeps, what is computed again, and the logits.
 
-What one block keeps is in parts.py. Recomputation keeps less of every block, and makes the block whole again
+What one block keeps is in kept.py. Recomputation keeps less of every block, and makes the block whole again
 when the backward pass reaches it.
 """
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from zeroplan.core.ledger import Term
 from zeroplan.core.model import Architecture, Block, FeedForward, Run
-from zeroplan.core.parts import SOURCES, Part, block_parts, matmul_outputs, norm_bytes
+from zeroplan.core.kept import SOURCES, Part, block_parts, matmul_outputs, norm_bytes
 from zeroplan.core.plan import Plan
 from zeroplan.core.sharding import Elements
 from zeroplan.core.workload import Workload

@@ -1,184 +1,138 @@
-"""What one block keeps for the backward pass, part by part, in bytes per token.
+"""The parts that blocks are made of: attention, latent attention, gated DeltaNet, MLP, experts.
 
-What an operator saves is what its gradient needs: a matrix product its input, a norm its input and what it made
-of it, an activation function its input, attention its query, key, value and output. Korthikanti et al.
-(arXiv 2205.05198) count 34 bytes per hidden value so; the forms here were measured on the models' own code.
+Shapes are those of the modules in transformers 5.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from zeroplan.core.model import Architecture, Attention, Block, FeedForward
-from zeroplan.core.sharding import Elements
-from zeroplan.core.workload import Workload
-
-FP32_BYTES = 4  # IEEE 754 binary32
-SOURCES = {
-    "norms": "an eager RMSNorm keeps its fp32 input, the normalised values and its output, a fused one and a LayerNorm "
-    "their input and output: huggingface/transformers 5.24 modeling code, torch 2.13, measured with saved-tensor hooks",
-    "attention": "query, key, value, output and the row statistics of flash attention; scores and softmax of an eager "
-    "one: huggingface/transformers 5.24 modeling code, torch 2.13, measured; Korthikanti et al. (arXiv 2205.05198)",
-    "mlp": "what the activation function, the product with the gate and the second matrix need: "
-    "huggingface/transformers 5.24 modeling code, torch 2.13, measured with saved-tensor hooks",
-    "experts": "the MLP's, for every expert that a token goes to, with its routed copy in and out: "
-    "huggingface/transformers 5.24 modeling code, torch 2.13, measured with saved-tensor hooks",
-    "products": "pytorch/torchtitan distributed/activation_checkpoint.py, per-operator policy: every second matrix "
-    "product and the attention output; two runs of 2024 reproduced within 1% (commit 83c879f18)",
-    "dropout": "one byte per element and mask: Korthikanti et al. (arXiv 2205.05198) section 4",
-}
+from zeroplan.core.dimensions import Dims
+from zeroplan.core.model import Attention, FeedForward, Module, Shape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Part:
-    """Bytes per token that one part of a block keeps."""
-
-    name: str
-    kept: Elements
+def linear(name: str, out: int, inside: int, bias: bool = False) -> Module:
+    """A matrix from `inside` to `out` features."""
+    return Module(name=name, shapes=((out, inside), (out,)) if bias else ((out, inside),))
 
 
-def block_parts(block: Block, shape: Architecture, work: Workload, compute_bytes: int) -> list[Part]:
-    """Everything one block keeps when nothing is computed again."""
-    attention, feed = block.attention, block.feed
-    assert attention is not None
-    assert feed is not None  # an architecture whose activations are modelled has both
-    parts = [
-        Part(name="norms", kept=_norms(block, shape, work, compute_bytes)),
-        Part(name="attention", kept=_attention(attention, shape, work, compute_bytes)),
-        Part(name="experts" if feed.experts else "mlp", kept=_feed(feed, shape, work, compute_bytes)),
-    ]
-    if shape.residual_dropout:
-        parts.append(Part(name="dropout", kept=Elements(2 * shape.hidden, "2 * hidden", {"hidden": shape.hidden})))
-    return parts
+def norm(name: str, size: int, vectors: int) -> Module:
+    """A normalisation: a weight, and a bias where it has two vectors."""
+    return Module(name=name, shapes=((size,),) * vectors)
 
 
-def norm_bytes(shape: Architecture, work: Workload, compute_bytes: int) -> Elements:
-    """What one norm over the hidden width keeps, its output included."""
-    return _times(_norm_width(shape, work, compute_bytes), "hidden", shape.hidden)
+def table(name: str, *shape: int) -> Module:
+    """A module of one tensor."""
+    return Module(name=name, shapes=(shape,))
 
 
-def _norm_width(shape: Architecture, work: Workload, compute_bytes: int) -> int:
-    eager = shape.norm == "rms" and "norm" not in work.fused
-    return FP32_BYTES + 2 * compute_bytes if eager else 2 * compute_bytes
-
-
-def _norms(block: Block, shape: Architecture, work: Workload, compute_bytes: int) -> Elements:
-    """The norms before the parts; those after them (post-norms) feed a sum, so their output is not kept."""
-    before, after = min(block.norms, 2), max(block.norms - 2, 0)
-    width = _norm_width(shape, work, compute_bytes)
-    each = f"{before} * {width}" + (f" + {after} * {width - compute_bytes}" if after else "")
-    total = (before * width + after * (width - compute_bytes)) * shape.hidden
-    return Elements(total, f"({each}) * hidden", {"hidden": shape.hidden})
-
-
-def _attention(attention: Attention, shape: Architecture, work: Workload, compute_bytes: int) -> Elements:
-    if attention.kv_rank:
-        return _latent(attention, work, compute_bytes)
-    heads, kv_heads, width = attention.heads, attention.kv_heads, attention.head_dim
-    inputs = {"heads": heads, "kv_heads": kv_heads, "head_dim": width}
-    keys, copies = ("kv_heads", kv_heads) if work.attention == "flash" else ("heads", heads)
-    kept = Elements(
-        2 * compute_bytes * (heads + copies) * width,
-        f"{2 * compute_bytes} * (heads + {keys}) * head_dim",
-        inputs,
-    )
-    kept = _plus(kept, _core(attention, shape, work, compute_bytes))
-    if attention.qk_norm:
-        norm = FP32_BYTES + compute_bytes if shape.norm == "rms" and "norm" not in work.fused else compute_bytes
-        normed = Elements(norm * (heads + kv_heads) * width, f"{norm} * (heads + kv_heads) * head_dim", inputs)
-        kept = _plus(kept, normed)
-    return kept
-
-
-def _latent(attention: Attention, work: Workload, compute_bytes: int) -> Elements:
-    """Latent attention: query, key and value are whole again before the core."""
-    heads, width, value = attention.heads, attention.head_dim, attention.value_dim
-    inputs = {"heads": heads, "head_dim": width, "value_dim": value}
-    kept = Elements(
-        2 * compute_bytes * heads * (width + value),
-        f"{2 * compute_bytes} * heads * (head_dim + value_dim)",
-        inputs,
-    )
-    norm = 2 * compute_bytes if "norm" in work.fused else FP32_BYTES + 2 * compute_bytes
-    for name, rank in (("query_rank", attention.query_rank), ("kv_rank", attention.kv_rank)):
-        if rank:
-            kept = _plus(kept, _times(norm, name, rank))
-    if work.attention == "flash":
-        return _plus(kept, _times(FP32_BYTES, "heads", heads))
-    return _plus(kept, _scores(heads, False, work, compute_bytes))
-
-
-def _core(attention: Attention, shape: Architecture, work: Workload, compute_bytes: int) -> Elements:
-    if work.attention == "flash":
-        return _times(FP32_BYTES, "heads", attention.heads)
-    return _scores(attention.heads, shape.attention_dropout, work, compute_bytes)
-
-
-def _scores(heads: int, dropout: bool, work: Workload, compute_bytes: int) -> Elements:
-    """Softmax of the scores: in fp32 with a cast, or in 16 bits; dropout keeps a mask, and in 16 bits its result."""
-    if work.attention == "eager":
-        each = FP32_BYTES + compute_bytes + dropout
+def attention(dims: Dims, name: str = "attn") -> Iterator[Module]:
+    """Softmax attention, grouped where there are fewer key/value heads than heads."""
+    query = dims.heads * dims.head_dim * (2 if dims.query_gate else 1)
+    key = dims.kv_heads * dims.head_dim
+    if dims.fused:
+        yield linear(f"{name}.qkv", query + 2 * key, dims.hidden, dims.qkv_bias)
     else:
-        each = 2 * compute_bytes + 1 if dropout else compute_bytes
-    return Elements(each * heads * work.seq_len, f"{each} * heads * seq_len", {"heads": heads, "seq_len": work.seq_len})
+        yield linear(f"{name}.q", query, dims.hidden, dims.qkv_bias)
+        yield linear(f"{name}.k", key, dims.hidden, dims.qkv_bias and dims.key_bias)
+        yield linear(f"{name}.v", key, dims.hidden, dims.qkv_bias)
+    yield linear(f"{name}.o", dims.hidden, dims.heads * dims.head_dim, dims.output_bias)
+    if dims.qk_norm:
+        per_head = dims.qk_norm == "head"
+        yield norm(f"{name}.q_norm", dims.head_dim * (1 if per_head else dims.heads), dims.norm_vectors)
+        yield norm(f"{name}.k_norm", dims.head_dim * (1 if per_head else dims.kv_heads), dims.norm_vectors)
+    if dims.sinks:
+        yield table(name, dims.heads)
 
 
-def _feed(feed: FeedForward, shape: Architecture, work: Workload, compute_bytes: int) -> Elements:
-    tensors = 2 if not feed.gated else 3 if "mlp" in work.fused else 4
-    kept = _times(tensors * compute_bytes, "width", feed.width)
-    if not feed.experts:
-        return kept
-    each = Elements(
-        feed.experts_per_token * (kept.count + 2 * compute_bytes * shape.hidden),
-        f"experts_per_token * ({kept.formula} + {2 * compute_bytes} * hidden)",
-        {**kept.inputs, "experts_per_token": feed.experts_per_token, "hidden": shape.hidden},
+def latent_attention(dims: Dims) -> Iterator[Module]:
+    """DeepSeek's attention over a compressed key and value (arXiv 2405.04434, section 2.1)."""
+    query = dims.heads * (dims.nope_dim + dims.rope_dim)
+    if dims.query_rank:
+        yield linear("attn.q_a", dims.query_rank, dims.hidden, dims.qkv_bias)
+        yield norm("attn.q_a_norm", dims.query_rank, 1)
+        yield linear("attn.q_b", query, dims.query_rank)
+    else:
+        yield linear("attn.q", query, dims.hidden)
+    yield linear("attn.kv_a", dims.kv_rank + dims.rope_dim, dims.hidden, dims.qkv_bias)
+    yield norm("attn.kv_a_norm", dims.kv_rank, 1)
+    yield linear("attn.kv_b", dims.heads * (dims.nope_dim + dims.value_dim), dims.kv_rank)
+    yield linear("attn.o", dims.hidden, dims.heads * dims.value_dim, dims.output_bias)
+
+
+def deltanet(dims: Dims) -> Iterator[Module]:
+    """The linear attention of Qwen3-Next."""
+    key = dims.linear_key_heads * dims.linear_key_dim
+    value = dims.linear_value_heads * dims.linear_value_dim
+    yield linear("attn.qkvz", 2 * key + 2 * value, dims.hidden)
+    yield linear("attn.ba", 2 * dims.linear_value_heads, dims.hidden)
+    yield table("attn.conv", 2 * key + value, 1, dims.linear_conv)
+    yield norm("attn", dims.linear_value_heads, 2)
+    yield norm("attn.norm", dims.linear_value_dim, 1)
+    yield linear("attn.out", dims.hidden, value)
+
+
+def mlp(dims: Dims, width: int, name: str = "mlp") -> Iterator[Module]:
+    """A feed-forward part, gated or plain."""
+    if dims.gated and dims.fused:
+        yield linear(f"{name}.gate_up", 2 * width, dims.hidden, dims.mlp_bias)
+    else:
+        if dims.gated:
+            yield linear(f"{name}.gate", width, dims.hidden, dims.mlp_bias)
+        yield linear(f"{name}.up", width, dims.hidden, dims.mlp_bias)
+    yield linear(f"{name}.down", dims.hidden, width, dims.mlp_bias)
+
+
+def moe(dims: Dims) -> Iterator[Module]:
+    """A router, its experts, and what every token uses beside them."""
+    yield linear("moe.router", dims.experts, dims.hidden, dims.router_bias)
+    experts, width, hidden = dims.experts, dims.expert_width, dims.hidden
+    shapes: tuple[Shape, ...] = ((experts, 2 * width, hidden), (experts, hidden, width))
+    if dims.expert_bias:
+        shapes += ((experts, 2 * width), (experts, hidden))
+    yield Module(
+        name="moe.experts",
+        shapes=shapes,
+        experts=experts,
+        experts_per_token=dims.experts_per_token,
+        packed=dims.packed,
     )
-    router = _times(FP32_BYTES + compute_bytes, "experts", feed.experts)
-    routed = _plus(each, router)
-    if not feed.shared_width:
-        return routed
-    return _plus(routed, _times(tensors * compute_bytes, "shared_width", feed.shared_width))
+    if dims.shared_width:
+        yield from mlp(dims, dims.shared_width, "moe.shared")
+    if dims.shared_gate:
+        yield linear("moe.shared_gate", 1, dims.hidden)
 
 
-def _times(factor: int, name: str, value: int) -> Elements:
-    return Elements(factor * value, f"{factor} * {name}", {name: value})
+def attention_of(dims: Dims) -> Attention | None:
+    """What the activations of the block's attention follow from; None where it is of another kind."""
+    if dims.query_gate:
+        return None
+    if dims.kv_rank:
+        return Attention(
+            heads=dims.heads,
+            kv_heads=dims.heads,
+            head_dim=dims.nope_dim + dims.rope_dim,
+            value_dim=dims.value_dim,
+            query_rank=dims.query_rank,
+            kv_rank=dims.kv_rank,
+            rope_dim=dims.rope_dim,
+        )
+    return Attention(
+        heads=dims.heads,
+        kv_heads=dims.kv_heads,
+        head_dim=dims.head_dim,
+        value_dim=dims.head_dim,
+        qk_norm=dims.qk_norm,
+    )
 
 
-def _plus(left: Elements, right: Elements) -> Elements:
-    return Elements(left.count + right.count, f"{left.formula} + {right.formula}", {**left.inputs, **right.inputs})
-
-
-def matmul_outputs(block: Block, shape: Architecture, compute_bytes: int) -> list[Part]:
-    """What selective recomputation by operator keeps: the block's input, flash attention's output and statistics,
-    and the outputs of every second matrix product, the first one included."""
-    attention, feed = block.attention, block.feed
-    assert attention is not None
-    assert feed is not None  # an architecture whose activations are modelled has both
-    outputs = [*_projections(attention, shape), *_feed_products(feed, shape)]
-    kept = [named for place, named in enumerate(outputs) if place % 2 == 0]
-    core = [("heads * value_dim", attention.heads * attention.value_dim, {"value_dim": attention.value_dim})]
-    terms = [("hidden", shape.hidden, {"hidden": shape.hidden}), *core, *kept]
-    inputs = {name: value for _, _, given in terms for name, value in given.items()}
-    total = compute_bytes * sum(width for _, width, _ in terms) + FP32_BYTES * attention.heads
-    formula = f"{compute_bytes} * ({' + '.join(name for name, _, _ in terms)}) + {FP32_BYTES} * heads"
-    return [Part(name="products", kept=Elements(total, formula, {**inputs, "heads": attention.heads}))]
-
-
-def _projections(attention: Attention, shape: Architecture) -> list[tuple[str, int, dict[str, int]]]:
-    query = {"heads": attention.heads, "head_dim": attention.head_dim}
-    key = {"kv_heads": attention.kv_heads, "head_dim": attention.head_dim}
-    return [
-        ("heads * head_dim", attention.heads * attention.head_dim, query),
-        ("kv_heads * head_dim", attention.kv_heads * attention.head_dim, key),
-        ("kv_heads * head_dim", attention.kv_heads * attention.head_dim, key),
-        ("hidden", shape.hidden, {"hidden": shape.hidden}),
-    ]
-
-
-def _feed_products(feed: FeedForward, shape: Architecture) -> list[tuple[str, int, dict[str, int]]]:
-    width, name = feed.width, "width"
-    given = {"width": width}
-    if feed.experts:
-        width = feed.experts_per_token * width + feed.shared_width
-        name = "(experts_per_token * width + shared_width)"
-        given |= {"experts_per_token": feed.experts_per_token, "shared_width": feed.shared_width}
-    inner = [(name, width, given)] * (2 if feed.gated else 1)
-    return [*inner, ("hidden", shape.hidden, {"hidden": shape.hidden})]
+def feed_of(dims: Dims, sparse: bool) -> FeedForward:
+    """What the activations of the block's feed-forward part follow from."""
+    if not sparse:
+        return FeedForward(width=dims.width, gated=dims.gated, fused=dims.gated and dims.fused)
+    return FeedForward(
+        width=dims.expert_width,
+        gated=True,
+        fused=True,
+        experts=dims.experts,
+        experts_per_token=dims.experts_per_token,
+        shared_width=dims.shared_width,
+    )

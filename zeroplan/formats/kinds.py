@@ -8,13 +8,14 @@ from zeroplan.core.hardware import Gpu, Node
 from zeroplan.core.loss import Loss
 from zeroplan.core.recipe import Recipe, State
 
-if TYPE_CHECKING:  # words are seldom asked for
+if TYPE_CHECKING:  # not every question names a model, and words are seldom asked for
     from zeroplan.core.word import Word
+    from zeroplan.formats.model_preset import ModelPreset
 
-Record: TypeAlias = "Gpu | Node | Recipe | Framework | Loss | Word"
+Record: TypeAlias = "Gpu | Node | Recipe | Framework | Loss | ModelPreset | Word"
 R = TypeVar("R", bound="Record")
 
-KINDS = ("gpu", "node", "recipe", "framework", "loss", "word")
+KINDS = ("gpu", "node", "model", "recipe", "framework", "loss", "word")
 PARTS: dict[str, type[Any]] = {
     "states": State,
     "stages": Stage,
@@ -31,6 +32,10 @@ def record_type(kind: str) -> "type[Record]":
         from zeroplan.core.word import Word
 
         return Word
+    if kind == "model":
+        from zeroplan.formats.model_preset import ModelPreset
+
+        return ModelPreset
     return {"gpu": Gpu, "node": Node, "recipe": Recipe, "framework": Framework, "loss": Loss}[kind]
 
 

@@ -18,8 +18,15 @@ from zeroplan.formats.kinds import KINDS, Record, build, record_type
 
 if TYPE_CHECKING:
     from zeroplan.core.word import Word
+    from zeroplan.formats.model_preset import ModelPreset
 
 R = TypeVar("R", bound="Record")
+
+_SEE = {
+    "word": "",
+    "model": "`zeroplan presets model` lists them; a config.json, a checkpoint folder and a shapes JSON will do too.",
+}
+"""Where to look for a name of this kind."""
 
 FEATURED = (
     "v100-sxm2-32gb",
@@ -71,6 +78,11 @@ class Presets:
     def loss(self, name: str, where: str = "--loss") -> Loss:
         return self._find("loss", name, where, Loss)
 
+    def model(self, name: str, where: str = "--model") -> "ModelPreset":
+        from zeroplan.formats.model_preset import ModelPreset
+
+        return self._find("model", name, where, ModelPreset)
+
     def word(self, name: str, where: str = "TERM") -> "Word":
         from zeroplan.core.word import Word
 
@@ -111,6 +123,8 @@ class Presets:
             if isinstance(framework, Framework):
                 for recipe in (framework.default_recipe, *framework.recipes):
                     faults.attempt(partial(self.recipe, recipe, f"framework {name}, families"))
+        for model in self._user["model"].values():
+            faults.attempt(partial(getattr, model, "model"))
         faults.report()
 
     def _find(self, kind: str, name: str, where: str, record: type[R]) -> R:
@@ -128,7 +142,7 @@ class Presets:
         for name in self._mentioning(kind, f'"{wanted}"'):
             if wanted in self._bundled(kind, name).aliases:
                 return name
-        see = "" if kind == "word" else f"`zeroplan presets {kind}` lists them."
+        see = _SEE.get(kind, f"`zeroplan presets {kind}` lists them.")
         raise unknown_name(where, kind, asked, self._all_names(kind), see)
 
     def _all_names(self, kind: str) -> list[str]:

@@ -12,6 +12,7 @@ from zeroplan.render.rows.style import Style
 from zeroplan.units import GB, counted, format_exact, format_number, format_rate
 
 BUSBW = "busbw_gb_per_s"
+BILLION = 10**9
 UNSAID = (("torch_derived", False), ("link_domain_gpus", 0))
 """Fields that say nothing at their default."""
 
@@ -44,6 +45,7 @@ def preset_blocks(kind: str, record: Any, style: Style) -> list[Block]:
     blocks: list[Block] = [
         Paragraph(f"{kind} {record.name}: {record.title}", STRONG),
         *([Paragraph(_usable(record, style), tight=True)] if isinstance(record, Gpu) else []),
+        *([_model_counts(record)] if kind == "model" else []),
         Grid((Column("field"), Column("value", wraps=True)), rows),
     ]
     for key, value in tables:
@@ -112,6 +114,33 @@ def _framework_row(framework: Framework, _style: Style) -> tuple[Cell, ...]:
     )
 
 
+def _model_columns(_style: Style) -> tuple[str, ...]:
+    return ("billions", "active", "blocks", "title")
+
+
+def _model_row(preset: Any, _style: Style) -> tuple[Cell, ...]:
+    model = preset.model
+    active = _billions(model.active_params) if model.active_params != model.params else "-"
+    blocks = " + ".join(str(sum(run.count for run in stack.runs)) for stack in model.stacks)
+    return cell(_billions(model.params)), cell(active), cell(blocks), cell(preset.title)
+
+
+def _billions(count: int) -> str:
+    return format_number(count / BILLION, 3)
+
+
+def _model_counts(preset: Any) -> Paragraph:
+    """A model's parameters, and where they sit."""
+    model = preset.model
+    runs = [(run.count, run.block.params) for stack in model.stacks for run in stack.runs]
+    sizes = dict.fromkeys(size for _, size in runs)
+    blocks = [(sum(count for count, each in runs if each == size), size) for size in sizes]
+    inside = " + ".join(f"{format_exact(count)} x {format_exact(size)}" for count, size in blocks)
+    active = f", {format_exact(model.active_params)} active" if model.active_params != model.params else ""
+    total, outside = map(format_exact, (model.params, model.root_params))
+    return Paragraph(f"{total} parameters{active}: blocks {inside}, outside them {outside}.", tight=True)
+
+
 def _plain_columns(_style: Style) -> tuple[str, ...]:
     return ("title",)
 
@@ -125,8 +154,9 @@ _LISTS: dict[str, Any] = {
     "node": (_node_columns, _node_row),
     "recipe": (_recipe_columns, _recipe_row),
     "framework": (_framework_columns, _framework_row),
+    "model": (_model_columns, _model_row),
 }
-_NUMBERS = {"usable GB", "usable GiB", "link", "NICs", "USD/h", "GPUs", "bytes"}
+_NUMBERS = {"billions", "active", "blocks", "usable GB", "usable GiB", "link", "NICs", "USD/h", "GPUs", "bytes"}
 
 
 def _set_fields(record: Any) -> list[tuple[str, Any]]:

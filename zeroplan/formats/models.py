@@ -1,0 +1,79 @@
+"""What --model names: a folder, a file, or a preset."""
+
+import os
+
+from zeroplan.core.model import Model
+from zeroplan.errors import InputError, one_line
+from zeroplan.formats.presets import Presets
+
+FORMS = "Give a config.json, a checkpoint folder, a shapes JSON, or the name of a preset."
+
+
+def read_model(text: str, presets: Presets, where: str = "--model") -> Model:
+    """The model that `text` names; an existing path wins over a preset's name."""
+    text = text.strip()
+    if _exists(text):
+        return _folder(text) if os.path.isdir(text) else _file(text)
+    if _looks_like_path(text):
+        raise InputError(where, f"{one_line(text)} does not exist.", FORMS)
+    return presets.model(text, where).model
+
+
+def _exists(text: str) -> bool:
+    try:
+        return bool(text) and os.path.exists(text)
+    except ValueError:  # a null byte
+        return False
+
+
+def _looks_like_path(text: str) -> bool:
+    return text.endswith((".json", ".safetensors")) or text.startswith((".", "/", "~"))
+
+
+def _folder(path: str) -> Model:
+    from zeroplan.formats.safetensors import has_headers, read_checkpoint
+
+    if has_headers(path):
+        return read_checkpoint(path)
+    config = os.path.join(path, "config.json")
+    if os.path.isfile(config):
+        return _file(config)
+    pickled = any(name.endswith((".bin", ".pt", ".pth")) for name in os.listdir(path))
+    problem = "holds pickled weights only, which have no header to read." if pickled else "holds no model."
+    raise InputError(one_line(path), problem, "Give its config.json, a shapes JSON, or --params N.")
+
+
+def _file(path: str) -> Model:
+    from zeroplan.formats.files import read_json
+    from zeroplan.formats.huggingface import read_config
+
+    name = _name_of(path)
+    if path.endswith(".safetensors"):
+        from zeroplan.formats.safetensors import read_header
+
+        return _shapes(read_header(path), path, name)
+    value = read_json(path)
+    if isinstance(value, dict) and not ("model_type" in value or "architectures" in value) and _has_shapes(value):
+        return _shapes(value, path, name)
+    return read_config(value, one_line(path), name, one_line(path))
+
+
+def _shapes(value: dict[str, object], path: str, name: str) -> Model:
+    from dataclasses import replace
+
+    from zeroplan.formats.named_shapes import model_of_shapes, parameter_shapes
+
+    where = one_line(path)
+    return replace(model_of_shapes(parameter_shapes(value, where), where), name=name, source=where)
+
+
+def _has_shapes(value: dict[str, object]) -> bool:
+    return any(isinstance(info, dict) and "shape" in info for info in value.values())
+
+
+def _name_of(path: str) -> str:
+    """A file's name; of a config.json that of its folder."""
+    folder, file = os.path.split(os.path.abspath(path))
+    return one_line(
+        os.path.basename(folder) if file == "config.json" else file.removesuffix(".json").removesuffix(".safetensors")
+    )
