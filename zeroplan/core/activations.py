@@ -6,9 +6,9 @@ when the backward pass reaches it.
 
 from dataclasses import replace
 
+from zeroplan.core.kept import SOURCES, Part, block_parts, matmul_outputs, norm_bytes
 from zeroplan.core.ledger import Term
 from zeroplan.core.model import Architecture, Block, FeedForward, Run
-from zeroplan.core.kept import SOURCES, Part, block_parts, matmul_outputs, norm_bytes
 from zeroplan.core.plan import Plan
 from zeroplan.core.sharding import Elements
 from zeroplan.core.workload import Workload
@@ -177,6 +177,7 @@ def _logits_term(
         formula=f"{each} * {'tokens' if chunks == 1 else 'ceil(tokens / chunks)'} * vocab",
         inputs=inputs if chunks == 1 else {**inputs, "chunks": chunks},
         source=work.loss.source,
+        fusible_bytes=0 if name == "kept" else work.loss.fusible_bytes * -(-work.tokens // chunks) * shape.vocab,
     )
 
 

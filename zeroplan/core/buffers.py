@@ -41,4 +41,5 @@ def _buffer_term(plan: Plan, holding: Holding) -> Term:
         formula=f"{size} * {count.formula}",
         inputs=count.inputs,
         source=holding.source,
+        stream=holding.stream,
     )

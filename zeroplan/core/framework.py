@@ -9,10 +9,13 @@ from zeroplan.core.recipe import ROLES
 from zeroplan.errors import InputError
 
 PHASES = ("load", "forward", "backward", "step", "save")
-MOMENTS = ("load", "forward", "loss", "blocks", "end", "step", "save")
-"""Where memory can peak. The backward pass has three such moments: the loss, before any gradient exists; the
-first blocks to go back, when nearly all activations are still alive; the end, when all gradients are."""
+MOMENTS = ("load", "start", "forward", "loss", "blocks", "end", "step", "save")
+"""Where memory can peak. The forward pass has its start and its end; the backward pass the loss, before any gradient
+exists, the first blocks to go back, when nearly all activations are still alive, and the end, when all gradients are."""
+FORWARD = ("start", "forward")
 BACKWARD = ("loss", "blocks", "end")
+STREAMS = ("compute", "gather", "reduce")
+"""The CUDA streams that allocate; the allocator keeps a pool for each, and lends nothing from one to another."""
 STAGES = (0, 1, 2, 3)
 PLAIN_STAGE = 0
 """Plain data parallelism, the yardstick of traffic."""
@@ -31,13 +34,13 @@ FUSIBLE = ("norm", "mlp")
 
 
 def moments_of(name: str) -> tuple[str, ...]:
-    """The moments of a phase, or the moment of this name itself."""
-    return BACKWARD if name == "backward" else (name,)
+    """The moments of a phase, or the moment of this name itself (`forward` is the end of that pass, too)."""
+    return BACKWARD if name == "backward" else FORWARD if name == "forward" else (name,)
 
 
 def phase_of(moment: str) -> str:
     """The phase that a moment belongs to."""
-    return "backward" if moment in BACKWARD else moment
+    return "backward" if moment in BACKWARD else "forward" if moment in FORWARD else moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -64,6 +67,8 @@ class Holding:
     """True: only where activations are counted; False: only where they are not; None: both."""
     several_gpus: bool = False
     """Only with more than one GPU."""
+    stream: str = "compute"
+    """The CUDA stream that allocates it, one of STREAMS."""
     kernels: tuple[str, ...] = ()
     """The optimizer kernels it applies to; empty: all."""
     source: str
@@ -73,6 +78,7 @@ class Holding:
         check_member(f"{self.name}, type", self.type, TYPES)
         check_members(f"{self.name}, phases", self.phases, (*MOMENTS, "backward"))
         check_members(f"{self.name}, kernels", self.kernels, KERNELS)
+        check_member(f"{self.name}, stream", self.stream, STREAMS)
 
     @property
     def needs_model(self) -> bool:
@@ -143,6 +149,8 @@ class Stage:
     """The roles whose states are divided over the GPUs."""
     gradients_alive: tuple[str, ...] = ("backward", "step")
     gradients_alive_accumulating: tuple[str, ...] = ("forward", "backward", "step")
+    gradients_stream: str = "compute"
+    """The CUDA stream that allocates the gradients."""
     gradients_in_backward: tuple[str, ...] = ("end",)
     """The moments of the backward in which all of them exist, where it is the backward that makes them."""
     notes: str = ""
@@ -153,11 +161,12 @@ class Stage:
         check_members(f"stage {self.stage}, gradients_alive", self.gradients_alive, PHASES)
         check_members(f"stage {self.stage}, gradients_alive", self.gradients_alive_accumulating, PHASES)
         check_members(f"stage {self.stage}, gradients_in_backward", self.gradients_in_backward, BACKWARD)
+        check_member(f"stage {self.stage}, gradients_stream", self.gradients_stream, STREAMS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Slack:
-    """What the allocator takes from the card, as percent of what tensors hold at the peak."""
+    """What the allocator takes from the card, as percent of the peaks of all streams' tensors together."""
 
     __pydantic_config__ = STRICT
 
@@ -165,7 +174,7 @@ class Slack:
     expected: int
     high: int
     squeezed: int
-    """Of a run that needs nearly the whole card: cached blocks are given back before it fails."""
+    """Of the peak, where the run needs nearly the whole card: cached blocks are given back before it fails."""
     source: str
 
     def __post_init__(self) -> None:

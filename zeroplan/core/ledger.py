@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from zeroplan.core.framework import MOMENTS, PHASES, moments_of, phase_of
+from zeroplan.core.framework import MOMENTS, PHASES, STREAMS, moments_of, phase_of
 
 STATES = "states."
 """The prefix of the terms that are model states; the rest are buffers and copies."""
@@ -27,6 +27,10 @@ class Term:
     formula: str
     inputs: Mapping[str, int]
     source: str
+    stream: str = "compute"
+    """The CUDA stream that allocates it."""
+    fusible_bytes: int = 0
+    """The part of it that disappears when the loss is compiled."""
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -64,11 +68,26 @@ class Ledger:
         return max(MOMENTS, key=by_moment.__getitem__)
 
     @property
+    def pooled_bytes(self) -> int:
+        """The peaks of each stream's terms together: what pools that lend each other nothing grow to."""
+        pools: dict[tuple[str, str], int] = {}
+        for term in self.terms:
+            if term.tier == "gpu":
+                for moment in term.moments:
+                    pools[term.stream, moment] = pools.get((term.stream, moment), 0) + term.bytes
+        return sum(max((size for (of, _), size in pools.items() if of == stream), default=0) for stream in STREAMS)
+
+    @property
     def peak_phases(self) -> tuple[str, ...]:
         """The phases that reach the peak."""
         by_moment = self._by_moment()
         peak = max(by_moment.values())
         return tuple(p for p in PHASES if any(by_moment[moment] == peak for moment in moments_of(p)))
+
+    @property
+    def fusible_bytes(self) -> int:
+        """What is saved at the peak when the loss is compiled, bytes per GPU."""
+        return sum(term.fusible_bytes for term in self.alive_at(self.peak_moment))
 
     def _by_moment(self) -> dict[str, int]:
         sums = dict.fromkeys(MOMENTS, 0)

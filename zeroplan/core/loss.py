@@ -23,6 +23,8 @@ class Loss:
     """At the peak of the backward pass."""
     chunks: int = 1
     """Parts in which the tokens go through the head, so that only one part's logits exist; 0: vocabulary / hidden."""
+    fusible_bytes: int = 0
+    """What the peaks lose when the cast to fp32 is compiled into the loss, so that the logits stay in 16 bits."""
     notes: str = ""
     source: str
 

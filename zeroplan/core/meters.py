@@ -56,14 +56,12 @@ class Need:
 
 def need(plan: Plan, memory: Ledger) -> Need:
     """The peak as it is without activations, whose slack nobody knows; else what the allocator takes for it."""
-    peak, slack = memory.peak_bytes, plan.framework.slack
+    slack = plan.framework.slack
     if plan.workload is None or slack is None:
-        return Need(comfortable=peak, squeezed=peak)
-    allocated = _allocated(plan, peak)
-    return Need(
-        comfortable=_percent(peak, slack.high * COMPILED[2], 10**4) if _compiled(plan) else _percent(peak, slack.high),
-        squeezed=_percent(allocated.expected, slack.squeezed),
-    )
+        return Need(comfortable=memory.peak_bytes, squeezed=memory.peak_bytes)
+    taken = _taken(plan, memory, slack)
+    squeezed = _percent(_allocated(plan, memory).expected, slack.squeezed)
+    return Need(comfortable=max(taken.high, squeezed), squeezed=squeezed)
 
 
 def meters(plan: Plan, memory: Ledger, gpu: Gpu | None) -> Meters:
@@ -72,33 +70,49 @@ def meters(plan: Plan, memory: Ledger, gpu: Gpu | None) -> Meters:
     resident = Range(held, held, held)
     if plan.workload is None:
         return Meters(resident=resident)
-    allocated = _allocated(plan, memory.peak_bytes)
     reserved = _reserved(plan, memory, gpu)
-    return Meters(resident=resident, allocated=allocated, reserved=reserved, device=_device(plan, reserved, gpu))
+    return Meters(
+        resident=resident,
+        allocated=_allocated(plan, memory),
+        reserved=reserved,
+        device=_device(plan, reserved, gpu),
+    )
 
 
-def _allocated(plan: Plan, peak: int) -> Range:
+def _allocated(plan: Plan, memory: Ledger) -> Range:
+    """The peak; compilation saves some of it, and most where it compiles the loss too."""
+    peak = memory.peak_bytes
     if not _compiled(plan):
         return Range(peak, peak, peak)
-    return Range(_percent(peak, COMPILED[0]), _percent(peak, COMPILED[1]), peak)
+    return Range(
+        _percent(peak - memory.fusible_bytes, COMPILED[0]),
+        _percent(peak, COMPILED[1]),
+        _percent(peak, COMPILED[2]),
+    )
 
 
 def _reserved(plan: Plan, memory: Ledger, gpu: Gpu | None) -> Range:
-    """Cached blocks are given back before an allocation fails, so that the expected is no more than the card has."""
-    peak, slack = memory.peak_bytes, plan.framework.slack
+    """Cached blocks are given back before an allocation fails: the expected is no more than the card has."""
+    slack = plan.framework.slack
     if slack is None:
-        return _allocated(plan, peak)
-    needs = need(plan, memory)
-    low, expected = _taken(plan, peak, slack)
-    room = max(gpu.usable_bytes, needs.squeezed) if gpu else expected
-    expected = max(min(expected, room), needs.squeezed)
-    return Range(min(low, expected), expected, max(needs.comfortable, expected))
+        return _allocated(plan, memory)
+    taken, needed = _taken(plan, memory, slack), need(plan, memory)
+    expected = min(taken.expected, gpu.usable_bytes) if gpu else taken.expected
+    expected = max(expected, needed.squeezed)
+    return Range(min(taken.low, expected), expected, max(needed.comfortable, expected))
 
 
-def _taken(plan: Plan, peak: int, slack: Slack) -> tuple[int, int]:
+def _taken(plan: Plan, memory: Ledger, slack: Slack) -> Range:
+    """What the allocator takes where there is room: the pools of all streams, and the slack."""
+    pools = memory.pooled_bytes
+    low, expected, high = slack.low, slack.expected, slack.high
     if not _compiled(plan):
-        return _percent(peak, slack.low), _percent(peak, slack.expected)
-    return _percent(peak, slack.low * COMPILED[0], 10**4), _percent(peak, slack.expected * COMPILED[1], 10**4)
+        return Range(_percent(pools, low), _percent(pools, expected), _percent(pools, high))
+    return Range(
+        _percent(pools - memory.fusible_bytes, low * COMPILED[0], 10**4),
+        _percent(pools, expected * COMPILED[1], 10**4),
+        _percent(pools, high * COMPILED[2], 10**4),
+    )
 
 
 def _device(plan: Plan, reserved: Range, gpu: Gpu | None) -> Range:

@@ -32,6 +32,7 @@ def _state_term(plan: Plan, state: State) -> Term:
         formula=f"{state.bytes} * {elements.formula}",
         inputs=elements.inputs,
         source=state.source or plan.recipe.source,
+        stream=plan.stage.gradients_stream if state.role == "gradients" else "compute",
     )
 
 

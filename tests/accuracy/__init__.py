@@ -1,0 +1,1 @@
+"""Predictions held against published training runs. Run: python -m tests.accuracy"""
