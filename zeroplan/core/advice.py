@@ -1,9 +1,16 @@
 """What else the user should know of an answer: a free upgrade, a shipped default, a way out."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+
+from typing import TYPE_CHECKING
 
 from zeroplan.core.question import Question
 from zeroplan.core.verdict import CardAnswer, StageAnswer
+
+if TYPE_CHECKING:
+    from zeroplan.core.mends import Binding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -14,6 +21,8 @@ class Advice:
     """The next higher stage, where it frees memory at no more traffic than the recommended one."""
     shipped: CardAnswer | None
     """The answer of a shipped framework to the same question."""
+    binding: Binding | None
+    """What fills the peak of the stage to show; None where activations are not counted."""
     way_out: tuple[int, int] | None
     """Where nothing fits: the highest stage and the fewest GPUs at which it does."""
 
@@ -23,8 +32,17 @@ def advise(question: Question, answer: CardAnswer, shipped: CardAnswer | None) -
     return Advice(
         free_upgrade=free_upgrade(answer),
         shipped=shipped,
+        binding=_binding(question, answer),
         way_out=None if answer.recommended else _way_out(question, answer),
     )
+
+
+def _binding(question: Question, answer: CardAnswer) -> Binding | None:
+    if not question.counts_activations:
+        return None
+    from zeroplan.core.mends import binding  # only where activations are counted
+
+    return binding(question, answer.card, answer.recommended or answer.offered[-1])
 
 
 def free_upgrade(answer: CardAnswer) -> StageAnswer | None:

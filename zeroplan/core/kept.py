@@ -182,3 +182,15 @@ def _feed_products(feed: FeedForward, shape: Architecture) -> list[tuple[str, in
         given |= {"experts_per_token": feed.experts_per_token, "shared_width": feed.shared_width}
     inner = [(name, width, given)] * (2 if feed.gated else 1)
     return [*inner, ("hidden", shape.hidden, {"hidden": shape.hidden})]
+
+
+def matmul_weights(block: Block, shape: Architecture) -> tuple[int, int]:
+    """The weights of the matrix products that selective recomputation by operator does again, and of all of them."""
+    attention, feed = block.attention, block.feed
+    assert attention is not None
+    assert feed is not None  # an architecture whose activations are modelled has both
+    outputs = [width for _, width, _ in (*_projections(attention, shape), *_feed_products(feed, shape))]
+    inputs = [shape.hidden] * 3 + [attention.heads * attention.value_dim]
+    inputs += [shape.hidden] * (len(outputs) - len(inputs) - 1) + [outputs[-2]]
+    products = [out * inside for out, inside in zip(outputs, inputs, strict=True)]
+    return sum(products[1::2]), sum(products)

@@ -135,6 +135,8 @@ class Model:
     assumed: tuple[tuple[str, str], ...] = ()
     """(key, value) pairs that its file leaves out and its class fills in."""
     notes: tuple[str, ...] = ()
+    path: str = ""
+    """The file or folder it was read from; empty for a preset."""
     source: str = ""
 
     def __post_init__(self) -> None:

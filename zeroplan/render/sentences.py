@@ -113,6 +113,30 @@ def batch(question: Question, varied: str = "", span: tuple[int, int] = (0, 0)) 
     return f"{', '.join(parts)}."
 
 
+def asked_model(question: Question) -> str:
+    """The option that names the model."""
+    model = question.model
+    return f"--model {model.path or model.name}" if model.known else f"--params {format_count(model.params)}"
+
+
+def asked_batch(question: Question) -> list[str]:
+    """The options that ask for the same micro-batch."""
+    work, kernel = question.workload, question.kernel
+    asked = [f"--optimizer-kernel {kernel}"] if kernel != "fused" else []
+    if work is None:
+        return asked
+    framework = question.framework
+    asked += [f"--seq-len {work.seq_len}"]
+    asked += [f"--micro-batch {work.micro_batch}"] if work.micro_batch > 1 else []
+    asked += [f"--recompute {work.how}"] if work.recompute != "none" else []
+    asked += [f"--attention {work.attention}"] if work.attention != "flash" else []
+    asked += [f"--loss {work.loss.name}"] if work.loss.name != framework.default_loss else []
+    asked += [f"--fused {','.join(work.fused) or 'none'}"] if work.fused != framework.fused else []
+    asked += [f"--checkpoints {work.checkpoints}"] if work.checkpoints != "gpu" else []
+    asked += ["--experts listed"] if not work.packed_experts else []
+    return asked + (["--compile"] if work.compiled else [])
+
+
 def about_model(question: Question) -> str:
     """What its file left out, and what else there is to say of it."""
     model = question.model

@@ -12,8 +12,9 @@ from zeroplan.render.labels import stage_label, stage_name
 from zeroplan.render.notes import card_notes
 from zeroplan.render.rows.bar import LEGEND, bar, letters
 from zeroplan.render.rows.stages import stages_grid
+from zeroplan.render.rows.whole import binding_blocks, meters_grid, moments_grid
 from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
-from zeroplan.render.sentences import assumptions, card_summary, usable_memory, yardstick
+from zeroplan.render.sentences import asked_batch, asked_model, assumptions, card_summary, usable_memory, yardstick
 from zeroplan.units import format_count, format_ratio, format_seconds
 
 SHOWN_PHASES = ("forward", "backward", "step")
@@ -26,6 +27,7 @@ def card_blocks(question: Question, answer: CardAnswer, advice: Advice, style: S
     notes = card_notes(question, answer, advice, style.unit)
     return [
         Paragraph(card_summary(question, answer, style.unit), STRONG),
+        *(binding_blocks(advice.binding, style.unit) if advice.binding else []),
         *([Paragraph(" ".join(notes), tight=True)] if notes else []),
         Paragraph(assumptions(question)),
         Paragraph(usable_memory(answer, question, style.unit), tight=True),
@@ -41,7 +43,9 @@ def ledger_blocks(shown: StageAnswer, style: Style) -> list[Block]:
     """The memory and traffic ledgers of one stage."""
     found = shown.estimate
     assert found is not None  # the caller checked
-    return [memory_grid(found, style), *_traffic_blocks(found, style)]
+    if found.plan.workload is None or shown.meters is None:
+        return [memory_grid(found, style), *_traffic_blocks(found, style)]
+    return [meters_grid(shown.meters, style), moments_grid(found, style), *_traffic_blocks(found, style)]
 
 
 def memory_grid(found: Estimate, style: Style) -> Grid:
@@ -136,10 +140,11 @@ def _legend(style: Style) -> Paragraph:
 
 
 def _bars_grid(question: Question, answer: CardAnswer, style: Style) -> Grid:
-    width = min(max(style.width - 43, 12), 60)
+    width = min(max(style.width - (53 if question.counts_activations else 43), 12), 60)
     columns = (
         Column(""),
         Column("peak", right=True),
+        *((Column("reserved", right=True),) if question.counts_activations else ()),
         Column(f"0 .. {style.size(answer.usable_bytes)} {style.unit} usable"),
         Column(f"left {style.unit}", right=True),
     )
@@ -149,12 +154,15 @@ def _bars_grid(question: Question, answer: CardAnswer, style: Style) -> Grid:
 def _bar_row(question: Question, answer: CardAnswer, stage: StageAnswer, width: int, style: Style) -> tuple[Cell, ...]:
     name = cell(stage_name(question, stage.stage), STRONG)
     if stage.estimate is None:
-        return name, cell("-", DIM), cell("not offered", DIM), cell("-", DIM)
+        unknown = (cell("-", DIM),) * (2 if question.counts_activations else 1)
+        return name, *unknown, cell("not offered", DIM), cell("-", DIM)
     ledger: Ledger = stage.estimate.memory
     shades = bar(ledger, answer.usable_bytes, answer.budget_bytes, width)
     drawn = Cell("", pieces=shades if style.unicode else letters(shades))
     peak = cell(style.size(ledger.peak_bytes), VERDICT_STYLES[stage.verdict])
-    return name, peak, drawn, left_cell(stage.verdict, stage.spare_bytes, style)
+    taken = stage.meters.reserved if stage.meters else None
+    reserved = (cell(style.size(taken.expected), VERDICT_STYLES[stage.verdict]),) if taken else ()
+    return name, peak, *reserved, drawn, left_cell(stage.verdict, stage.spare_bytes, style)
 
 
 def _phases(phases: tuple[str, ...]) -> str:
@@ -163,9 +171,11 @@ def _phases(phases: tuple[str, ...]) -> str:
 
 def _footer(question: Question, shown: StageAnswer) -> str:
     framework = question.framework
-    asked = [f"--params {format_count(question.params)} --gpus {question.gpus} --stage {shown.stage}"]
+    asked = [f"{asked_model(question)} --gpus {question.gpus} --stage {shown.stage}"]
     asked += [f"--framework {framework.name}"] if framework.name != "zero" else []
     asked += [f"--recipe {question.recipe.name}"] if question.recipe.name != framework.default_recipe else []
     asked += [f"--grad-accum {question.grad_accum}"] if question.grad_accum > 1 else []
+    asked += asked_batch(question)
     scale = f"{yardstick(shown.estimate)} " if shown.estimate and question.gpus > 1 else ""
-    return f"{scale}Not counted: {framework.not_counted}. The formulas' sources: zeroplan explain {' '.join(asked)}"
+    lacking = "" if question.counts_activations else f"Not counted: {framework.not_counted}. "
+    return f"{scale}{lacking}The formulas and sources: zeroplan explain {' '.join(asked)}"

@@ -1,0 +1,90 @@
+"""The parts of a screen that show the whole memory: every term at every moment, the meters, what binds."""
+
+from zeroplan.core.estimate import Estimate
+from zeroplan.core.ledger import Term
+from zeroplan.core.mends import Binding, Mend
+from zeroplan.core.meters import Meters
+from zeroplan.core.verdict import DOES_NOT_FIT, FITS
+from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
+from zeroplan.render.labels import listed, stage_label
+from zeroplan.render.rows.style import Style
+from zeroplan.units import format_size
+
+SHOWN_MOMENTS = ("forward", "loss", "blocks", "end", "step")
+MOMENT_WORDS = {
+    "load": "while loading",
+    "start": "at the start of the forward pass",
+    "forward": "at the end of the forward pass",
+    "loss": "at the loss, as the backward pass starts",
+    "blocks": "in backward, at the first blocks",
+    "end": "at the end of the backward pass",
+    "step": "in the optimizer's step",
+    "save": "while saving",
+}
+METER_WORDS = {
+    "resident": "model states",
+    "allocated": "tensors at the peak",
+    "reserved": "allocator, max_memory_reserved",
+    "device": "nvidia-smi: context and NCCL too",
+}
+
+
+def moments_grid(found: Estimate, style: Style) -> Grid:
+    """A row a term, a column a moment; what is not alive is a dot."""
+    peak = found.memory.peak_moment
+    moments = SHOWN_MOMENTS if peak in SHOWN_MOMENTS else (*SHOWN_MOMENTS, peak)
+    columns = (
+        Column(f"{stage_label(found.plan.strategy.stage)}, {style.unit} alive at", wraps=True),
+        Column(""),
+        *(Column(moment, right=True) for moment in moments),
+    )
+    rows = [_term_row(term, moments, style) for term in found.memory.terms]
+    sums = tuple(_sum(found, moment, style) for moment in moments)
+    return Grid(columns, (*rows, (cell("together", STRONG), cell(""), *sums)))
+
+
+def _term_row(term: Term, moments: tuple[str, ...], style: Style) -> tuple[Cell, ...]:
+    kind = term.tier.upper() if term.tier != "gpu" else "SHARD" if term.sharded else ""
+    size = cell(style.size(term.bytes))
+    return cell(term.what), cell(kind, DIM), *(size if moment in term.moments else cell("·", DIM) for moment in moments)
+
+
+def _sum(found: Estimate, moment: str, style: Style) -> Cell:
+    text = style.size(found.memory.bytes_at(moment))
+    return cell(f"▸{text}" if style.unicode else f">{text}", STRONG) if moment == found.memory.peak_moment else cell(text)
+
+
+def meters_grid(shown: Meters, style: Style) -> Grid:
+    """What each meter would show."""
+    columns = (
+        Column(f"{style.unit} on each meter"),
+        *(Column(head, right=True) for head in ("low", "expected", "high")),
+        Column("", wraps=True),
+    )
+    rows = []
+    for name, words in METER_WORDS.items():
+        bounds = getattr(shown, name)
+        if bounds is not None:
+            sizes = (bounds.low, bounds.expected, bounds.high)
+            rows.append((cell(name), *(cell(style.size(size)) for size in sizes), cell(words, DIM)))
+    return Grid(columns, tuple(rows))
+
+
+def binding_blocks(found: Binding, unit: str) -> list[Block]:
+    """Which moment and terms make the peak, and the cheapest mends."""
+    largest = listed(f"{term.what} {format_size(term.bytes, unit)}" for term in found.terms)
+    lines = [f"The peak is {MOMENT_WORDS[found.moment]}; the largest there: {largest} {unit}."]
+    if found.mends:
+        lines.append("To mend it: " + "; ".join(_mend(mend, unit) for mend in found.mends) + ".")
+    if found.mends and found.higher_saves_bytes is not None and not _helps(found):
+        lines.append(f"A higher stage does not help: {found.terms[0].what} binds.")
+    return [Paragraph(" ".join(lines), tight=True)]
+
+
+def _helps(found: Binding) -> bool:
+    return any(mend.option.startswith("--stage") for mend in found.mends)
+
+
+def _mend(mend: Mend, unit: str) -> str:
+    ends = {FITS: ", fits", DOES_NOT_FIT: ", not enough alone"}.get(mend.verdict, ", then tight")
+    return f"{mend.option} saves {format_size(mend.saved_bytes, unit)} {unit} ({mend.price}{ends})"
