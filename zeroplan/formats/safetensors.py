@@ -40,7 +40,9 @@ def read_checkpoint(folder: str, name: str = "") -> Model:
     config = _config(folder)
     shapes, notes = _trained(read_headers(folder), config, where)
     stored = model_of_shapes(shapes, where, _experts_per_token(config))
-    stored = replace(stored, name=name or os.path.basename(os.path.abspath(folder)), source=f"{where}, headers")
+    stored = replace(
+        stored, name=name or os.path.basename(one_line(os.path.abspath(folder))), source=f"{where}, headers"
+    )
     stored = replace(stored, notes=(*stored.notes, *notes))
     counted = _counted(folder, config)
     return (
