@@ -10,7 +10,7 @@ from zeroplan.core.model import Model
 from zeroplan.errors import InputError, one_line, printable
 from zeroplan.formats.config_values import class_defaults
 from zeroplan.formats.files import read_json
-from zeroplan.formats.huggingface import read_config
+from zeroplan.formats.huggingface import PREDICTED, read_config
 from zeroplan.formats.named_shapes import Shapes, block_of, model_of_shapes, parameter_shapes
 from zeroplan.formats.safetensors import read_headers
 
@@ -45,8 +45,9 @@ def _checked(stored: Model, counted: Model | None, notes: list[str]) -> Model:
     if counted is None:
         return replace(stored, notes=(*stored.notes, *notes))
     if counted.params == stored.params:
-        found = (*counted.notes, *notes, CHECKED)
-        return replace(counted, name=stored.name, notes=found, source=stored.source)
+        left_out = any(PREDICTED in note for note in notes)
+        own = [note for note in counted.notes if not (left_out and PREDICTED in note)]
+        return replace(counted, name=stored.name, notes=(*own, *notes, CHECKED), source=stored.source)
     differ = f"the headers hold {stored.params:,} parameters, config.json counts to {counted.params:,}; the headers win"
     return replace(stored, model_type=counted.model_type, notes=(*stored.notes, *notes, differ))
 
@@ -83,7 +84,7 @@ def _without_prediction(shapes: Shapes, config: Config) -> tuple[Shapes, list[st
     last = layers if type(layers) is int else None
     kept = {name: shape for name, shape in shapes.items() if not _predicts(name, last)}
     size = sum(map(prod, shapes.values())) - sum(map(prod, kept.values()))
-    note = f"left out: {size:,} parameters of multi-token prediction, which transformers does not build"
+    note = f"left out: {size:,} parameters in {PREDICTED} blocks, which transformers does not build"
     return kept, [note] if size else []
 
 
@@ -113,10 +114,8 @@ def _is_tied(config: Config) -> bool | None:
         if "tie_word_embeddings" in table:
             return table["tie_word_embeddings"] is True
     kind = text.get("model_type", config.get("model_type"))
-    if kind == "t5":
-        return True
-    defaults = class_defaults().get(kind) if isinstance(kind, str) else None
-    found = defaults.get("tie_word_embeddings") if isinstance(defaults, dict) else None
+    defaults = class_defaults().get(kind, {}) if isinstance(kind, str) else {}
+    found = defaults.get("tie_word_embeddings")
     return found if isinstance(found, bool) else None
 
 

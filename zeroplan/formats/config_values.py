@@ -24,8 +24,8 @@ def class_defaults() -> dict[str, dict[str, Any]]:
     """By model_type, what its configuration class fills in for the keys that are read."""
     path = os.path.join(os.path.dirname(__file__), "class_defaults.json")
     with open(path, encoding="utf-8") as file:
-        found: dict[str, dict[str, Any]] = json.load(file)
-    return found
+        found: dict[str, Any] = json.load(file)
+    return {kind: values for kind, values in found.items() if kind != "_about"}
 
 
 class ConfigValues:
