@@ -64,6 +64,11 @@ def test_what_the_class_fills_in_is_said() -> None:
     model = read_config(REPORTED["llava-sparse-text-config"]["config"])
     assert dict(model.assumed)["text_config.hidden_size"] == "4096"
     assert dict(read_config({"model_type": "gpt2"}).assumed)["tie_word_embeddings"] == "true"
+    assert dict(read_config(GPT2).assumed) == {
+        "tie_word_embeddings": "true",
+        "resid_pdrop": "0.1",
+        "attn_pdrop": "0.1",
+    }
     assert "vocab_size" not in dict(read_config(LLAMA).assumed)
 
 

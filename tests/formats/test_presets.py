@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from tests.formats.configs import MODELS
 from zeroplan.core.framework import Framework
 from zeroplan.core.hardware import Gpu, Node
 from zeroplan.core.recipe import Recipe
 from zeroplan.core.word import Word
 from zeroplan.errors import InputError
 from zeroplan.formats.kinds import KINDS
+from zeroplan.formats.model_preset import ModelPreset
 from zeroplan.formats.presets import Presets, bundled_folder
 from zeroplan.formats.user_presets import validated
 
@@ -43,6 +45,30 @@ def test_every_preset_passes_strict_validation(path: Path, presets: Presets) -> 
 def test_the_catalog_is_as_large_as_promised(presets: Presets) -> None:
     assert len(presets.names("gpu")) >= 35
     assert len(presets.names("node")) >= 25
+    assert len(presets.names("model")) >= 80
+
+
+def test_every_model_counts_to_the_number_of_its_preset(presets: Presets) -> None:
+    """The numbers are transformers' own; see configs.py."""
+    for preset in presets.all("model"):
+        assert isinstance(preset, ModelPreset)
+        expected = MODELS["llama-7b" if preset.name == "llama-2-7b" else preset.name]
+        assert preset.params == preset.model.params == expected["total"]
+        assert preset.model.active_params == (expected["active"] or expected["total"])
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("llama-7b", "llama-2-7b"),
+        ("llama-3.3-70b", "llama-3.1-70b"),
+        ("deepseek-r1", "deepseek-v3"),
+        ("Qwen/Qwen3-8B", "qwen3-8b"),
+        ("mistral-7b", "mistral-7b-v0.3"),
+    ],
+)
+def test_other_names_of_models(presets: Presets, alias: str, name: str) -> None:
+    assert presets.model(alias).name == name
 
 
 def test_featured_gpus_in_their_order(presets: Presets) -> None:

@@ -33,15 +33,18 @@ def command(kind: str | None, name: str | None, presets: str | None, **options: 
     catalog = Presets(presets)
     if kind is not None and kind not in KINDS:
         raise unknown_name("presets", "kind", kind, KINDS, f"Kinds are {', '.join(KINDS)}.")
-    found = _found(catalog, kind, name)
     show(
         options["format"],
         options["unit"],
-        lambda style: _blocks(found, kind, name, style),
-        lambda: _json(found),
-        lambda: [{"kind": kind, **record} for kind, records in _json(found)["results"].items() for record in records],
+        lambda style: _blocks(catalog, kind, name, style),
+        lambda: _json(_found(catalog, kind, name)),
+        lambda: _rows(_json(_found(catalog, kind, name))["results"]),
     )
     return ANSWERED
+
+
+def _rows(results: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [{"kind": kind, **record} for kind, records in results.items() for record in records]
 
 
 def _found(catalog: Presets, kind: str | None, name: str | None) -> dict[str, list[Any]]:
@@ -50,11 +53,12 @@ def _found(catalog: Presets, kind: str | None, name: str | None) -> dict[str, li
     return {kind: [catalog.get(kind, name)] if name is not None else catalog.all(kind)}
 
 
-def _blocks(found: dict[str, list[Any]], kind: str | None, name: str | None, style: Style) -> list[Block]:
+def _blocks(catalog: Presets, kind: str | None, name: str | None, style: Style) -> list[Block]:
     from zeroplan.render.rows.presets import kind_blocks, kinds_blocks, preset_blocks
 
     if kind is None:
-        return kinds_blocks({each: len(records) for each, records in found.items()})
+        return kinds_blocks({each: len(catalog.names(each)) for each in KINDS})
+    found = _found(catalog, kind, name)
     return preset_blocks(kind, found[kind][0], style) if name is not None else kind_blocks(kind, found[kind], style)
 
 

@@ -113,7 +113,7 @@ ROWS: dict[str, Row] = {
     # encoder-decoders, encoders, vision towers
     "t5": _row(_EQUAL_HEADS, skeleton="encoder_decoder", hidden="d_model", layers="num_layers", heads="num_heads",
                head_dim="d_kv", width="d_ff", decoder_layers="num_decoder_layers|=layers", decoder_width="=width",
-               relative_buckets="relative_attention_num_buckets", tied="tie_word_embeddings|=1",
+               relative_buckets="relative_attention_num_buckets",
                attention_dropout=False),
     "whisper": _row(_EQUAL_HEADS | _PLAIN | _BIASES, skeleton="encoder_decoder", hidden="d_model",
                     layers="encoder_layers", heads="encoder_attention_heads", width="encoder_ffn_dim",

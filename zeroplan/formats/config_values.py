@@ -24,8 +24,8 @@ def class_defaults() -> dict[str, dict[str, Any]]:
     """By model_type, what its configuration class fills in for the keys that are read."""
     path = os.path.join(os.path.dirname(__file__), "class_defaults.json")
     with open(path, encoding="utf-8") as file:
-        found: dict[str, dict[str, Any]] = json.load(file)
-    return found
+        found: dict[str, Any] = json.load(file)
+    return {kind: values for kind, values in found.items() if kind != "_about"}
 
 
 class ConfigValues:
@@ -84,6 +84,8 @@ class ConfigValues:
             value = self._raw(key)
             if value is not None:
                 return checked(key, value)
+        if formula and name in DROPOUTS:
+            return self._usual_dropout(options[0], formula)
         if formula:
             return self._from_formula(name, formula, found)
         if name in NULLABLE:
@@ -96,9 +98,14 @@ class ConfigValues:
         written = [key for key in options if key in self.config]
         return written or [key for key in options if key in self.defaults]
 
+    def _usual_dropout(self, key: str, probability: str) -> bool:
+        """Whether the class drops out by default, which is said where it does."""
+        if float(probability) > 0:
+            self.assumed[self.prefix + key] = probability
+            return True
+        return False
+
     def _from_formula(self, name: str, formula: str, found: Mapping[str, Any]) -> Any:
-        if name in DROPOUTS:
-            return float(formula) > 0
         if "/" in formula:
             whole, _, parts = formula.partition("/")
             return self._quotient(whole, parts, found)

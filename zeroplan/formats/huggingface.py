@@ -13,6 +13,7 @@ from zeroplan.formats.architectures import ROWS, WRAPPERS, known_types
 from zeroplan.formats.config_rules import apply_rules, class_name
 from zeroplan.formats.config_values import WAYS_OUT, Config, ConfigValues, shown
 
+PREDICTED = "multi-token-prediction"
 UNQUANTISED = "sizes are those of the unquantised model"
 MOST_PREDICTED = 1000
 
@@ -129,7 +130,7 @@ def _notes(config: Config, kind: str, dims: Dims, stacks: tuple[Stack, ...], val
     if predicted:
         size = predicted * _prediction_params(dims, stacks[0].runs[-1].block)
         yield (
-            f"the checkpoint also holds {predicted} multi-token-prediction block{'s' * (predicted > 1)}, "
+            f"the checkpoint also holds {predicted} {PREDICTED} block{'s' * (predicted > 1)}, "
             f"about {size:,} parameters, that transformers does not build"
         )
     if kind == "t5" and not dims.tied:

@@ -31,7 +31,8 @@ def _looks_like_path(text: str) -> bool:
 
 
 def _folder(path: str) -> Model:
-    from zeroplan.formats.safetensors import has_headers, read_checkpoint
+    from zeroplan.formats.checkpoints import read_checkpoint
+    from zeroplan.formats.safetensors import has_headers
 
     if has_headers(path):
         return read_checkpoint(path)
