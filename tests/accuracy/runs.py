@@ -40,7 +40,7 @@ NEAR = 0.03
 """How far the parameters of a shape may be from the published count."""
 
 
-class NotExpressible(ValueError):
+class NotExpressibleError(ValueError):
     """Why a row cannot be asked."""
 
 
@@ -59,7 +59,7 @@ def read_rows(path: Path = ROWS) -> list[Row]:
 
 
 def asked(row: Row, presets: Presets) -> Asked:
-    """The question of a row; raises NotExpressible with the reason."""
+    """The question of a row; raises NotExpressibleError with the reason."""
     _check_parallelism(row)
     framework_name, stage = _framework(row)
     framework = presets.framework(framework_name)
@@ -78,28 +78,28 @@ def asked(row: Row, presets: Presets) -> Asked:
             workload=_workload(row, presets, framework_name, framework.selective, framework.fused),
         )
     except InputError as error:
-        raise NotExpressible(str(error)) from error
+        raise NotExpressibleError(str(error)) from error
     if not question.counts_activations:
-        raise NotExpressible("activations of this architecture are not modelled")
+        raise NotExpressibleError("activations of this architecture are not modelled")
     return Asked(question=question, stage=stage)
 
 
 def _check_parallelism(row: Row) -> None:
     for degree in ("tp", "pp", "cp", "ep"):
         if (_optional(row, degree) or 1) > 1:
-            raise NotExpressible(f"{degree} above 1 is not modelled yet")
+            raise NotExpressibleError(f"{degree} above 1 is not modelled yet")
     if row.get("lora"):
-        raise NotExpressible("adapters are not modelled yet")
+        raise NotExpressibleError("adapters are not modelled yet")
     if row.get("offload", "none") not in ("", "none", "no"):
-        raise NotExpressible("offload is not modelled yet")
+        raise NotExpressibleError("offload is not modelled yet")
     if "is a cap" in row.get("notes", ""):
-        raise NotExpressible("seq_len is a cap; how long the sequences were is not published")
+        raise NotExpressibleError("seq_len is a cap; how long the sequences were is not published")
 
 
 def _framework(row: Row) -> tuple[str, int]:
     name, sharding = row["framework"].lower(), row["zero_stage_or_sharding"].lower()
     if "nanotron" in name:
-        raise NotExpressible("nanotron is not modelled")
+        raise NotExpressibleError("nanotron is not modelled")
     zero = re.search(r"zero-(\d)", sharding)
     if "fsdp2" in sharding or "fsdp2" in name:
         return "fsdp2", 2 if "reshard_after_forward=false" in sharding or "zero-2" in sharding else 3
@@ -111,13 +111,13 @@ def _framework(row: Row) -> tuple[str, int]:
         return "megatron", 1 if "distributed" in sharding or zero else 0
     if sharding.startswith("none") or not sharding or "ddp" in sharding:
         return "fsdp2", 0
-    raise NotExpressible(f"sharding {row['zero_stage_or_sharding']!r} is not known")
+    raise NotExpressibleError(f"sharding {row['zero_stage_or_sharding']!r} is not known")
 
 
 def _recipe(row: Row, framework: str) -> str:
     precision, optimizer = row["precision"].lower(), row["optimizer"].lower()
     if any(word in optimizer for word in ("8-bit", "8bit", "adafactor", "lion", "sgd", "muon", "paged", "galore")):
-        raise NotExpressible(f"optimizer {row['optimizer']!r} is not modelled with {framework}")
+        raise NotExpressibleError(f"optimizer {row['optimizer']!r} is not modelled with {framework}")
     if framework == "deepspeed":
         return "deepspeed-fp32-accum" if "fp32 accum" in precision else "deepspeed-16bit"
     if framework == "megatron":
@@ -132,7 +132,7 @@ def _recipe(row: Row, framework: str) -> str:
         for word in ("fp32 master", "upcast to fp32", "amp_bf16", "autocast", "mixed", "fp8", "float8")
     ):
         return "fsdp-mixed"
-    raise NotExpressible(f"precision {row['precision']!r} is not known")
+    raise NotExpressibleError(f"precision {row['precision']!r} is not known")
 
 
 def _kernel(row: Row) -> str:
@@ -158,11 +158,11 @@ def _workload(row: Row, presets: Presets, framework: str, selective: str, fused:
 def _recompute(row: Row) -> str:
     said = row["activation_checkpointing"].lower()
     if "every other" in said or "other" in said:
-        raise NotExpressible("recomputing every other block is not modelled")
+        raise NotExpressibleError("recomputing every other block is not modelled")
     for kind in ("full", "selective", "none"):
         if said.startswith(kind):
             return kind
-    raise NotExpressible(f"activation checkpointing {row['activation_checkpointing']!r} is not known")
+    raise NotExpressibleError(f"activation checkpointing {row['activation_checkpointing']!r} is not known")
 
 
 def _attention(row: Row) -> str:
@@ -197,7 +197,7 @@ def _model(row: Row, presets: Presets) -> Model:
         if isinstance(record, ModelPreset) and record.params == params and layers in record.config.values():
             return record.model
     if row.get("moe"):
-        raise NotExpressible("the widths of the experts are not published")
+        raise NotExpressibleError("the widths of the experts are not published")
     return _model_of_shape(row, params, layers, hidden)
 
 
@@ -210,7 +210,7 @@ def _model_of_shape(row: Row, params: int, layers: int, hidden: int) -> Model:
     sizes = {gated: attention + (3 if gated else 2) * hidden * width for gated in (True, False)}
     gated = min(sizes, key=lambda kind: abs(embeddings + layers * sizes[kind] - params))
     if abs(embeddings + layers * sizes[gated] - params) > NEAR * params:
-        raise NotExpressible("the published shape does not give the published count")
+        raise NotExpressibleError("the published shape does not give the published count")
     head_dim = hidden // heads
     block = Block(
         modules=(Module(name="block", shapes=((sizes[gated],),)),),
@@ -246,13 +246,13 @@ def _card(row: Row, presets: Presets) -> Gpu:
     for start, name in CARDS.items():
         if said.startswith(start):
             return presets.gpu(name)
-    raise NotExpressible(f"GPU {said!r} is not known")
+    raise NotExpressibleError(f"GPU {said!r} is not known")
 
 
 def _number(row: Row, column: str) -> int:
     found = _optional(row, column)
     if found is None:
-        raise NotExpressible(f"{column} is not published")
+        raise NotExpressibleError(f"{column} is not published")
     return found
 
 
@@ -263,4 +263,4 @@ def _optional(row: Row, column: str) -> int | None:
     try:
         return int(float(text))
     except ValueError as error:
-        raise NotExpressible(f"{column} {text!r} is not a number") from error
+        raise NotExpressibleError(f"{column} {text!r} is not a number") from error

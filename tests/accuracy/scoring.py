@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-from tests.accuracy.runs import NotExpressible, Row, asked
+from tests.accuracy.runs import NotExpressibleError, Row, asked
 from zeroplan.core.meters import Range
 from zeroplan.core.verdict import DOES_NOT_FIT, StageAnswer, fit
 from zeroplan.formats.presets import Presets
@@ -104,7 +104,7 @@ def false_alarms(scored: Iterable[Scored]) -> tuple[int, int]:
 
 
 def _scored(row: Row, presets: Presets) -> Scored:
-    known = {
+    known: dict[str, Any] = {
         "id": row["id"],
         "scored": row["scored"],
         "framework": row["framework"],
@@ -114,7 +114,7 @@ def _scored(row: Row, presets: Presets) -> Scored:
     }
     try:
         question = asked(row, presets)
-    except NotExpressible as reason:
+    except NotExpressibleError as reason:
         return Scored(**known, reason=str(reason))
     answer = fit(question.question)[0].stage(question.stage)
     bounds = _bounds(answer, row["meter"])

@@ -66,6 +66,12 @@ def test_the_fit_contract() -> None:
         "framework": "zero",
         "grad_accum": 1,
         "headroom": 0.1,
+        "model": None,
+        "optimizer_kernel": "fused",
+        **dict.fromkeys(("seq_len", "micro_batch", "recompute", "attention", "loss", "checkpoints", "experts")),
+        "fused": [],
+        "compiled": False,
+        "assumed": {},
     }
     [card] = found["results"]
     assert (card["gpu"], card["recommended_stage"]) == ("v100-sxm2-32gb", 2)

@@ -21,7 +21,7 @@ GRID = Grid(
 @given(usable=st.integers(1, 10**12), width=st.integers(5, 100), headroom=st.integers(0, 99), stage=st.integers(0, 3))
 def test_a_bar_is_as_wide_as_asked(question: AskQuestion, usable: int, width: int, headroom: int, stage: int) -> None:
     ledger = memory(question(params=10**9).plan(None, stage))
-    pieces = bar(ledger, usable, usable * (100 - headroom) // 100, width)
+    pieces = bar(ledger, ledger.peak_bytes, usable, usable * (100 - headroom) // 100, width)
     drawn = "".join(text for text, _ in pieces)
     assert len(drawn) == width
     assert drawn.endswith("▶") == (ledger.peak_bytes > usable)
@@ -31,7 +31,7 @@ def test_a_bar_is_as_wide_as_asked(question: AskQuestion, usable: int, width: in
 def test_a_bar_shades_each_role_by_its_bytes(question: AskQuestion) -> None:
     """16 GB of which 2 weights, 2 gradients, 12 optimizer, on a card of 32: an eighth each of half, then the rest."""
     ledger = memory(question(params=10**9, gpus=1).plan(None, 0))
-    drawn = "".join(text for text, _ in bar(ledger, 32 * 10**9, 28 * 10**9, 32))
+    drawn = "".join(text for text, _ in bar(ledger, 16 * 10**9, 32 * 10**9, 28 * 10**9, 32))
     assert drawn == "█" * 2 + "▓" * 2 + "▒" * 12 + "·" * 12 + "░" * 4
 
 

@@ -182,7 +182,7 @@ def _model(presets: Presets, given: Given, assumed: dict[str, int]) -> Model:
 
         return read_model(given["model"], presets)
     if given["params"] is None:
-        raise missing("--params", "--params 7.5e9, or --model config.json")
+        raise missing("--params", "--params 7.5e9. A model's own: --model config.json")
     return Model(params=parse_params(given["params"]))
 
 

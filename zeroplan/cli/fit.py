@@ -65,8 +65,8 @@ def _records(answer: dict[str, Any]) -> Iterable[dict[str, Any]]:
     """A row for each GPU and stage, without the ledgers."""
     for card in answer["results"]:
         for stage in card["stages"]:
-            yield {**{k: v for k, v in card.items() if k not in ("stages", "notes")}, **_figures(stage)}
+            yield {**{k: v for k, v in card.items() if k not in ("stages", "notes", "binding")}, **_figures(stage)}
 
 
 def _figures(stage: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in stage.items() if key not in ("memory", "traffic")}
+    return {key: value for key, value in stage.items() if key not in ("memory", "traffic", "moment_bytes")}

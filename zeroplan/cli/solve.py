@@ -19,8 +19,6 @@ from zeroplan.errors import InputError, unknown_name
 if TYPE_CHECKING:
     from zeroplan.cli.asking import Given
 
-NOUNS = {"params": "model", "gpus": "number", "micro_batch": "micro-batch", "seq_len": "length"}
-
 
 @click.command("solve", cls=GroupedCommand, short_help="The largest model, batch, length; the fewest GPUs.")
 @click.argument("what", metavar="WHAT", shell_complete=starting(lambda: SOLVERS))
@@ -42,7 +40,7 @@ def command(what: str, **given: Unpack[Given]) -> int:
     for option in (field, *(("model",) if field == "params" else ())):
         if typed(option):
             name = f"--{option.replace('_', '-')}"
-            raise InputError(name, f"solve {what} finds the {NOUNS[field]}.", f"Leave {name} out.")
+            raise InputError(name, f"solve {what} finds it.", f"Leave {name} out.")
     asked = ask(given, assumed={field: 1})
     if field in WORKLOAD_FIELDS and not asked.question.counts_activations:
         raise InputError("--model", f"solve {what} needs a model whose activations are modelled.", _ways_out(asked))

@@ -13,8 +13,8 @@ from zeroplan.core.plan import Plan
 from zeroplan.core.sharding import Elements
 from zeroplan.core.workload import Workload
 
-ALIVE = ("forward", "loss", "blocks")
-BEFORE_BACKWARD = ("forward", "loss")
+ALIVE = ("logits", "loss", "blocks")
+BEFORE_BACKWARD = ("logits", "loss")
 RECOMPUTED = (
     "one block at a time is whole again, with the gradients in flight: its output's, its input's and those inside "
     "the feed-forward part; FSDP2 of torch 2.13 under fake tensors, 42 runs of three models"
@@ -155,7 +155,7 @@ def _logits(shape: Architecture, work: Workload) -> list[Term]:
     loss = work.loss
     more = (
         ("kept", "logits, kept", loss.kept_bytes, BEFORE_BACKWARD),
-        ("forward", "logits, more in forward", loss.forward_bytes - loss.kept_bytes, ("forward",)),
+        ("forward", "logits, more in forward", loss.forward_bytes - loss.kept_bytes, ("logits",)),
         ("backward", "logits, gradients", loss.backward_bytes - loss.kept_bytes, ("loss",)),
     )
     return [_logits_term(shape, work, *each) for each in more if each[2]]

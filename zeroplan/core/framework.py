@@ -9,10 +9,10 @@ from zeroplan.core.recipe import ROLES
 from zeroplan.errors import InputError
 
 PHASES = ("load", "forward", "backward", "step", "save")
-MOMENTS = ("load", "start", "forward", "loss", "blocks", "end", "step", "save")
-"""Where memory can peak. The forward pass has its start and its end; the backward pass the loss, before any gradient
-exists, the first blocks to go back, when nearly all activations are still alive, and the end, when all gradients are."""
-FORWARD = ("start", "forward")
+MOMENTS = ("load", "start", "logits", "loss", "blocks", "end", "step", "save")
+"""Where memory can peak. The forward pass has its start and its logits; the backward pass the loss, before any gradient
+exists, the first blocks to go back, when nearly all activations are alive, and the end, when all gradients are."""
+FORWARD = ("start", "logits")
 BACKWARD = ("loss", "blocks", "end")
 STREAMS = ("compute", "gather", "reduce")
 """The CUDA streams that allocate; the allocator keeps a pool for each, and lends nothing from one to another."""
@@ -34,7 +34,7 @@ FUSIBLE = ("norm", "mlp")
 
 
 def moments_of(name: str) -> tuple[str, ...]:
-    """The moments of a phase, or the moment of this name itself (`forward` is the end of that pass, too)."""
+    """The moments of a phase, or the moment of this name itself."""
     return BACKWARD if name == "backward" else FORWARD if name == "forward" else (name,)
 
 
@@ -76,7 +76,7 @@ class Holding:
     def __post_init__(self) -> None:
         check_text(f"{self.name}, source", self.source)
         check_member(f"{self.name}, type", self.type, TYPES)
-        check_members(f"{self.name}, phases", self.phases, (*MOMENTS, "backward"))
+        check_members(f"{self.name}, phases", self.phases, dict.fromkeys((*PHASES, *MOMENTS)))
         check_members(f"{self.name}, kernels", self.kernels, KERNELS)
         check_member(f"{self.name}, stream", self.stream, STREAMS)
 
@@ -88,7 +88,7 @@ class Holding:
 
     @property
     def moments(self) -> tuple[str, ...]:
-        return tuple(moment for name in self.phases for moment in moments_of(name))
+        return tuple(dict.fromkeys(moment for name in self.phases for moment in moments_of(name)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -1,6 +1,7 @@
 """What --model names: a folder, a file, or a preset."""
 
 import os
+from dataclasses import replace
 
 from zeroplan.core.model import Model
 from zeroplan.errors import InputError, one_line
@@ -13,7 +14,8 @@ def read_model(text: str, presets: Presets, where: str = "--model") -> Model:
     """The model that `text` names; an existing path wins over a preset's name."""
     text = text.strip()
     if _exists(text):
-        return _folder(text) if os.path.isdir(text) else _file(text)
+        found = _folder(text) if os.path.isdir(text) else _file(text)
+        return replace(found, path=one_line(text))
     if _looks_like_path(text):
         raise InputError(where, f"{one_line(text)} does not exist.", FORMS)
     return presets.model(text, where).model
@@ -60,8 +62,6 @@ def _file(path: str) -> Model:
 
 
 def _shapes(value: dict[str, object], path: str, name: str) -> Model:
-    from dataclasses import replace
-
     from zeroplan.formats.named_shapes import model_of_shapes, parameter_shapes
 
     where = one_line(path)

@@ -70,7 +70,8 @@ class TermJson(TypedDict):
     phases: list[str]
     """The phases in which it is alive: load, forward, backward, step, save."""
     moments: list[str]
-    """The moments at which it is alive; those of the backward phase are loss, blocks and end."""
+    """The moments at which it is alive; start and logits are of forward; loss, blocks and end of
+    backward."""
     formula: str
     """Of bytes, in terms of inputs."""
     inputs: dict[str, int]
@@ -134,7 +135,8 @@ class StageJson(TypedDict):
     phase_bytes: dict[str, int]
     """Bytes alive in each phase; the peak is the largest."""
     moment_bytes: dict[str, int]
-    """Bytes alive at each moment: load, forward, loss, blocks, end (these three in backward), step, save."""
+    """Bytes alive at each moment: load, start and logits (of forward), loss, blocks and end (of
+    backward), step, save."""
     peak_moment: str | None
     meters: MetersJson | None
     """Null where no GPU is named."""
@@ -149,6 +151,36 @@ class StageJson(TypedDict):
     ratio_to_data_parallel: float | None
     """Bytes on the wire over those of plain data parallelism; null on one GPU."""
     seconds: SecondsJson
+
+
+class BindingTermJson(TypedDict):
+    """A term alive at the peak."""
+
+    name: str
+    bytes: int
+
+
+class MendJson(TypedDict):
+    """One change to the question, and what it saves of the peak."""
+
+    option: str
+    saved_bytes: int
+    price: str
+    verdict: str
+    """With this change alone."""
+
+
+class BindingJson(TypedDict):
+    """What fills the peak of the recommended stage (else the highest), and what would help where it does not fit."""
+
+    stage: int
+    moment: str
+    terms: list[BindingTermJson]
+    """The three largest, largest first."""
+    mends: list[MendJson]
+    """The cheapest first; empty where it fits."""
+    higher_stage_saves_bytes: int | None
+    """What the best higher stage saves of the peak, negative where it needs more; null where there is none."""
 
 
 class CardJson(TypedDict):
@@ -171,6 +203,8 @@ class CardJson(TypedDict):
     """The lowest stage that fits; if none does, the lowest that is tight; else null."""
     notes: list[str]
     """Remarks in words, sizes in GB."""
+    binding: BindingJson | None
+    """Null where activations are not counted."""
     stages: list[StageJson]
 
 

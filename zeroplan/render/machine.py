@@ -18,6 +18,7 @@ from zeroplan.render.notes import card_notes
 if TYPE_CHECKING:  # types only: what is not needed at run time is not imported
     from zeroplan.core.advice import Advice
     from zeroplan.core.ledger import Term, Transfer
+    from zeroplan.core.mends import Binding
     from zeroplan.core.meters import Meters, Range
     from zeroplan.core.question import Question
     from zeroplan.render import contract
@@ -116,7 +117,22 @@ def card_json(question: Question, answer: CardAnswer, advice: Advice) -> contrac
         "measured_by": measured_by(cluster) or None,
         "recommended_stage": answer.recommended.stage if answer.recommended else None,
         "notes": card_notes(question, answer, advice),
+        "binding": binding_json(advice.binding) if advice.binding else None,
         "stages": [stage_json(question, stage) for stage in answer.stages],
+    }
+
+
+def binding_json(found: Binding) -> contract.BindingJson:
+    """What binds the stage shown, and the mends."""
+    return {
+        "stage": found.stage,
+        "moment": found.moment,
+        "terms": [{"name": term.name, "bytes": term.bytes} for term in found.terms],
+        "mends": [
+            {"option": mend.option, "saved_bytes": mend.saved_bytes, "price": mend.price, "verdict": mend.verdict}
+            for mend in found.mends
+        ],
+        "higher_stage_saves_bytes": found.higher_saves_bytes,
     }
 
 

@@ -164,7 +164,7 @@ def usable_memory(answer: CardAnswer, question: Question, unit: str) -> str:
     alias = f"{answer.card.asked} is {gpu.name}. " if answer.card.asked else ""
     usable, budget = format_size(answer.usable_bytes, unit), format_size(answer.budget_bytes, unit)
     headroom = format_share(float(question.headroom))
-    end = f"less {headroom} headroom is a budget of {budget}."
+    end = f"less {headroom} headroom is a budget of {budget}." if question.headroom.numerator else "no headroom."
     if gpu.usable_bytes_stated is not None:
         return f"{usable} {unit} usable as stated; {end}"
     total, context = format_size(gpu.torch_total_bytes, unit), format_size(gpu.context_bytes, unit)

@@ -10,12 +10,12 @@ from zeroplan.core.verdict import CardAnswer, StageAnswer
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import stage_label, stage_name
 from zeroplan.render.notes import card_notes
-from zeroplan.render.rows.bar import LEGEND, bar, letters
+from zeroplan.render.rows.bar import bar, legend, letters
 from zeroplan.render.rows.stages import stages_grid
-from zeroplan.render.rows.whole import binding_blocks, meters_grid, moments_grid
 from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
+from zeroplan.render.rows.whole import binding_blocks, meters_grid, moments_grid
 from zeroplan.render.sentences import asked_batch, asked_model, assumptions, card_summary, usable_memory, yardstick
-from zeroplan.units import format_count, format_ratio, format_seconds
+from zeroplan.units import format_ratio, format_seconds
 
 SHOWN_PHASES = ("forward", "backward", "step")
 """The phases whose sums the screen shows; nothing more is alive while loading or saving."""
@@ -32,7 +32,7 @@ def card_blocks(question: Question, answer: CardAnswer, advice: Advice, style: S
         Paragraph(assumptions(question)),
         Paragraph(usable_memory(answer, question, style.unit), tight=True),
         _bars_grid(question, answer, style),
-        _legend(style),
+        _legend(question, style),
         stages_grid(question, {stage.stage: stage.estimate for stage in answer.stages}, style, peaks=False),
         *(ledger_blocks(shown, style) if shown.estimate else []),
         Paragraph(_footer(question, shown), DIM),
@@ -134,8 +134,9 @@ def _bound(found: Estimate) -> str:
     return f"Bound by {bound.what}; --node to change.{measured}"
 
 
-def _legend(style: Style) -> Paragraph:
-    pieces = LEGEND if style.unicode else letters(LEGEND)
+def _legend(question: Question, style: Style) -> Paragraph:
+    shown = legend(question.counts_activations)
+    pieces = shown if style.unicode else letters(shown)
     return Paragraph("".join(text for text, _ in pieces), tight=True, pieces=pieces)
 
 
@@ -157,10 +158,11 @@ def _bar_row(question: Question, answer: CardAnswer, stage: StageAnswer, width: 
         unknown = (cell("-", DIM),) * (2 if question.counts_activations else 1)
         return name, *unknown, cell("not offered", DIM), cell("-", DIM)
     ledger: Ledger = stage.estimate.memory
-    shades = bar(ledger, answer.usable_bytes, answer.budget_bytes, width)
+    taken = stage.meters.reserved if stage.meters else None
+    held = taken.expected if taken else ledger.peak_bytes
+    shades = bar(ledger, held, answer.usable_bytes, answer.budget_bytes, width)
     drawn = Cell("", pieces=shades if style.unicode else letters(shades))
     peak = cell(style.size(ledger.peak_bytes), VERDICT_STYLES[stage.verdict])
-    taken = stage.meters.reserved if stage.meters else None
     reserved = (cell(style.size(taken.expected), VERDICT_STYLES[stage.verdict]),) if taken else ()
     return name, peak, *reserved, drawn, left_cell(stage.verdict, stage.spare_bytes, style)
 

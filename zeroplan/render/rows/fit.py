@@ -54,14 +54,25 @@ def _card_row(answer: CardAnswer, style: Style) -> tuple[Cell, ...]:
     )
 
 
+def _left(question: Question) -> str:
+    if question.counts_activations:
+        return (
+            "left: of usable memory, with what the allocator is expected to take. "
+            "tight: fits if the allocator takes no more than expected."
+        )
+    return (
+        f"left: of usable memory less the headroom. Not counted: {question.framework.not_counted}. "
+        "tight: fits only by using the headroom."
+    )
+
+
 def _footer(question: Question, answers: tuple[CardAnswer, ...], style: Style) -> str:
     size = "GB is 1e9 bytes." if style.unit == "GB" else "GiB is 2^30 bytes."
     aliases = [f"{a.card.asked} is {a.card.gpu.name}. " for a in answers if a.card.asked]
     found = answers[0].offered[0].estimate
     scale = f"{yardstick(found)} " if found and question.gpus > 1 else ""
     return (
-        f"{''.join(aliases)}left: of usable memory less the headroom. Not counted: "
-        f"{question.framework.not_counted}. tight: fits only by using the headroom. {scale}link s: the step's "
+        f"{''.join(aliases)}{_left(question)} {scale}link s: the step's "
         "traffic at the lowest stage by a ring at datasheet link speed, in each card's usual node "
         f"(zeroplan presets gpu). {size} One GPU in detail: --gpu a100-80gb."
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from zeroplan.core.framework import Framework
 from zeroplan.core.hardware import Gpu, Node
+from zeroplan.core.loss import Loss
 from zeroplan.core.recipe import Recipe
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.rows.style import Style
@@ -13,7 +14,10 @@ from zeroplan.units import GB, counted, format_exact, format_number, format_rate
 
 BUSBW = "busbw_gb_per_s"
 BILLION = 10**9
-UNSAID = (("torch_derived", False), ("link_domain_gpus", 0))
+UNSAID = (
+    *(("torch_derived", False), ("link_domain_gpus", 0), ("several_gpus", False), ("fusible_bytes", 0)),
+    *(("stream", "compute"), ("gradients_stream", "compute"), ("gradients_in_backward", ("end",))),
+)
 """Fields that say nothing at their default."""
 
 
@@ -141,6 +145,15 @@ def _model_counts(preset: Any) -> Paragraph:
     return Paragraph(f"{total} parameters{active}: blocks {inside}, outside them {outside}.", tight=True)
 
 
+def _loss_columns(_style: Style) -> tuple[str, ...]:
+    return ("kept", "forward", "backward", "chunks", "title")
+
+
+def _loss_row(loss: Loss, _style: Style) -> tuple[Cell, ...]:
+    chunks = loss.chunks or "V/h"
+    return tuple(map(cell, (loss.kept_bytes, loss.forward_bytes, loss.backward_bytes, chunks, loss.title)))
+
+
 def _plain_columns(_style: Style) -> tuple[str, ...]:
     return ("title",)
 
@@ -155,8 +168,24 @@ _LISTS: dict[str, Any] = {
     "recipe": (_recipe_columns, _recipe_row),
     "framework": (_framework_columns, _framework_row),
     "model": (_model_columns, _model_row),
+    "loss": (_loss_columns, _loss_row),
 }
-_NUMBERS = {"billions", "active", "blocks", "usable GB", "usable GiB", "link", "NICs", "USD/h", "GPUs", "bytes"}
+_NUMBERS = {
+    "kept",
+    "forward",
+    "backward",
+    "chunks",
+    "billions",
+    "active",
+    "blocks",
+    "usable GB",
+    "usable GiB",
+    "link",
+    "NICs",
+    "USD/h",
+    "GPUs",
+    "bytes",
+}
 
 
 def _set_fields(record: Any) -> list[tuple[str, Any]]:
@@ -181,6 +210,8 @@ def _table(key: str, records: tuple[Any, ...]) -> list[Block]:
 
 
 def _shown(value: Any) -> str:
+    if hasattr(value, "__dataclass_fields__"):
+        return "; ".join(f"{key} {_shown(inner)}" for key, inner in _set_fields(value))
     if isinstance(value, Mapping):
         return "; ".join(f"{key}: {_shown(inner)}" for key, inner in value.items())
     if isinstance(value, tuple):

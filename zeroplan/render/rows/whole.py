@@ -10,11 +10,11 @@ from zeroplan.render.labels import listed, stage_label
 from zeroplan.render.rows.style import Style
 from zeroplan.units import format_size
 
-SHOWN_MOMENTS = ("forward", "loss", "blocks", "end", "step")
+SHOWN_MOMENTS = ("logits", "loss", "blocks", "end", "step")
 MOMENT_WORDS = {
     "load": "while loading",
     "start": "at the start of the forward pass",
-    "forward": "at the end of the forward pass",
+    "logits": "at the logits, as the forward pass ends",
     "loss": "at the loss, as the backward pass starts",
     "blocks": "in backward, at the first blocks",
     "end": "at the end of the backward pass",
@@ -51,7 +51,9 @@ def _term_row(term: Term, moments: tuple[str, ...], style: Style) -> tuple[Cell,
 
 def _sum(found: Estimate, moment: str, style: Style) -> Cell:
     text = style.size(found.memory.bytes_at(moment))
-    return cell(f"▸{text}" if style.unicode else f">{text}", STRONG) if moment == found.memory.peak_moment else cell(text)
+    return (
+        cell(f"▸{text}" if style.unicode else f">{text}", STRONG) if moment == found.memory.peak_moment else cell(text)
+    )
 
 
 def meters_grid(shown: Meters, style: Style) -> Grid:
