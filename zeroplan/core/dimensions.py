@@ -33,6 +33,21 @@ class Dims:
     residual_dropout: bool = False
     attention_dropout: bool = False
 
+    modelled: bool = True
+    """Whether the activations of this code are known; the following, of which Architecture says more, are of them."""
+    post_norms: int = 0
+    residuals: int = 0
+    activation: str = "silu"
+    keeps_projection: bool = False
+    copies_output: bool = False
+    fp32_query: bool = False
+    softmax: str = "fp32"
+    softcap: bool = False
+    residual_masks: int = 2
+    router: str = ""
+    renormalised: bool = False
+    route_bytes: int = 4
+
     heads: int = 0
     kv_heads: int = 0
     head_dim: int = 0

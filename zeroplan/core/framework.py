@@ -206,6 +206,8 @@ class Framework:
     """How the loss is computed in the code that is usually trained with it."""
     selective: str = "attention"
     """What `--recompute selective` means in it, one of SELECTIVE."""
+    autocast_stages: tuple[int, ...] = ()
+    """The stages at which fp32 weights run under autocast, rather than as 16-bit copies."""
     fused: tuple[str, ...] = ()
     """The parts of a block that run as fused kernels: `norm`, `mlp`."""
     slack: Slack | None = None

@@ -2,9 +2,12 @@
 
 What an operator saves is what its gradient needs: a matrix product its input, a norm its input and what it made
 of it, an activation function its input, attention its query, key, value and output. Korthikanti et al.
-(arXiv 2205.05198) count 34 bytes per hidden value so; the forms here were measured on the models' own code.
+(arXiv 2205.05198) count 34 bytes per hidden value so. The forms here hold for the modelling code of transformers
+5.24 to the byte: torch 2.13, saved-tensor hooks and live storages of 29 configurations of 28 model types; what a
+CPU keeps otherwise than CUDA (dropout masks, statistics of norms) is corrected.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from zeroplan.core.model import Architecture, Attention, Block, FeedForward
@@ -12,19 +15,46 @@ from zeroplan.core.sharding import Elements
 from zeroplan.core.workload import Workload
 
 FP32_BYTES = 4  # IEEE 754 binary32
+INDEX_BYTES = 8  # int64
+MASK_BYTES = 1  # of native_dropout, per element
+ACTIVATION_TENSORS = {"gelu": 2, "silu": 2, "relu2": 2, "gelu_new": 5, "quick_gelu": 3, "relu": 1, "gelu_fast": 8}
+"""Tensors of the width that a plain MLP keeps: what the function needs, what it makes on the way, its output."""
+FUSED_TENSORS = {"relu": 1}
+"""The same where the function is one kernel; 2 for all others."""
+MEASURED = "transformers 5.24 modeling code, torch 2.13: saved-tensor hooks and live storages, equal to the byte"
 SOURCES = {
-    "norms": "an eager RMSNorm keeps its fp32 input, the normalised values and its output, a fused one and a LayerNorm "
-    "their input and output: huggingface/transformers 5.24 modeling code, torch 2.13, measured with saved-tensor hooks",
-    "attention": "query, key, value, output and the row statistics of flash attention; scores and softmax of an eager "
-    "one: huggingface/transformers 5.24 modeling code, torch 2.13, measured; Korthikanti et al. (arXiv 2205.05198)",
-    "mlp": "what the activation function, the product with the gate and the second matrix need: "
-    "huggingface/transformers 5.24 modeling code, torch 2.13, measured with saved-tensor hooks",
-    "experts": "the MLP's, for every expert that a token goes to, with its routed copy in and out: "
-    "huggingface/transformers 5.24 modeling code, torch 2.13, measured with saved-tensor hooks",
+    "norms": f"an eager RMSNorm keeps its fp32 input, the normalised values and its output, a LayerNorm its input and "
+    f"output; {MEASURED}",
+    "attention": f"query, key, value, output, and the row statistics of flash attention or the softmax of an eager "
+    f"one; {MEASURED}; Korthikanti et al. (arXiv 2205.05198)",
+    "mlp": f"what the activation function, the product with the gate and the second matrix need; {MEASURED}",
+    "experts": f"the MLP's for every expert of a token, its routed copy in and out, and the router; {MEASURED}",
     "products": "pytorch/torchtitan distributed/activation_checkpoint.py, per-operator policy: every second matrix "
-    "product and the attention output; two runs of 2024 reproduced within 1% (commit 83c879f18)",
+    "product and the attention output; active memory of two runs of 2024 reproduced within 2% (commit 83c879f18)",
     "dropout": "one byte per element and mask: Korthikanti et al. (arXiv 2205.05198) section 4",
 }
+
+Piece = tuple[int, Mapping[str, int]]
+"""A number of bytes times the dimensions that it is multiplied with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How a block is computed."""
+
+    shape: Architecture
+    work: Workload
+    size: int
+    """Bytes of a value in the compute type."""
+    autocast: bool
+    """fp32 weights under autocast: the residual stream stays fp32, and every matrix keeps its own cast of its input."""
+
+    @property
+    def hidden(self) -> dict[str, int]:
+        return {"hidden": self.shape.hidden}
+
+    def fuses(self, part: str) -> bool:
+        return part in self.work.fused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -35,162 +65,231 @@ class Part:
     kept: Elements
 
 
-def block_parts(block: Block, shape: Architecture, work: Workload, compute_bytes: int) -> list[Part]:
+def total(pieces: Iterable[Piece]) -> Elements:
+    """Pieces added up, with the formula."""
+    count, words = 0, []
+    inputs: dict[str, int] = {}
+    for factor, dims in pieces:
+        value = factor
+        for dim in dims.values():
+            value *= dim
+        if value:
+            count += value
+            words.append(" * ".join((str(factor), *dims)))
+            inputs.update(dims)
+    return Elements(count, " + ".join(words) or "0", inputs)
+
+
+def block_parts(block: Block, how: Setting) -> list[Part]:
     """Everything one block keeps when nothing is computed again."""
-    attention, feed = block.attention, block.feed
-    assert attention is not None
-    assert feed is not None  # an architecture whose activations are modelled has both
-    parts = [
-        Part(name="norms", kept=_norms(block, shape, work, compute_bytes)),
-        Part(name="attention", kept=_attention(attention, shape, work, compute_bytes)),
-        Part(name="experts" if feed.experts else "mlp", kept=_feed(feed, shape, work, compute_bytes)),
-    ]
-    if shape.residual_dropout:
-        parts.append(Part(name="dropout", kept=Elements(2 * shape.hidden, "2 * hidden", {"hidden": shape.hidden})))
-    return parts
+    attention, feed = parts_of(block)
+    named: dict[str, list[Piece]] = {
+        "norms": [*_norms(block, how), *_casts(block, how)],
+        "attention": _attention(attention, how),
+        "experts" if feed.experts else "mlp": _feed(feed, how),
+        "dropout": [(MASK_BYTES * how.shape.residual_masks, how.hidden)] if how.shape.residual_dropout else [],
+    }
+    return [Part(name=name, kept=total(pieces)) for name, pieces in named.items() if pieces]
 
 
-def norm_bytes(shape: Architecture, work: Workload, compute_bytes: int) -> Elements:
-    """What one norm over the hidden width keeps, its output included."""
-    return _times(_norm_width(shape, work, compute_bytes), "hidden", shape.hidden)
+def parts_of(block: Block) -> tuple[Attention, FeedForward]:
+    """The attention and feed-forward part, which every block has whose activations are modelled."""
+    assert block.attention is not None
+    assert block.feed is not None
+    return block.attention, block.feed
 
 
-def _norm_width(shape: Architecture, work: Workload, compute_bytes: int) -> int:
-    eager = shape.norm == "rms" and "norm" not in work.fused
-    return FP32_BYTES + 2 * compute_bytes if eager else 2 * compute_bytes
+def final_norm(how: Setting) -> Elements:
+    """The last norm, its input and output included."""
+    size = how.size
+    if how.shape.norm.startswith("layer"):
+        pieces: list[Piece] = [((FP32_BYTES if how.autocast else size) + size, how.hidden), (8, {})]
+        return total(pieces)
+    cast = [(size, how.hidden)] if how.autocast else []
+    return total([*_norm(how, after=False), *cast])
 
 
-def _norms(block: Block, shape: Architecture, work: Workload, compute_bytes: int) -> Elements:
-    """The norms before the parts; those after them (post-norms) feed a sum, so their output is not kept."""
-    before, after = min(block.norms, 2), max(block.norms - 2, 0)
-    width = _norm_width(shape, work, compute_bytes)
-    each = f"{before} * {width}" + (f" + {after} * {width - compute_bytes}" if after else "")
-    total = (before * width + after * (width - compute_bytes)) * shape.hidden
-    return Elements(total, f"({each}) * hidden", {"hidden": shape.hidden})
+def checkpoint_bytes(how: Setting) -> int:
+    """Of one value of a block's input."""
+    return FP32_BYTES if how.autocast else how.size
 
 
-def _attention(attention: Attention, shape: Architecture, work: Workload, compute_bytes: int) -> Elements:
-    if attention.kv_rank:
-        return _latent(attention, work, compute_bytes)
-    heads, kv_heads, width = attention.heads, attention.kv_heads, attention.head_dim
-    inputs = {"heads": heads, "kv_heads": kv_heads, "head_dim": width}
-    keys, copies = ("kv_heads", kv_heads) if work.attention == "flash" else ("heads", heads)
-    kept = Elements(
-        2 * compute_bytes * (heads + copies) * width,
-        f"{2 * compute_bytes} * (heads + {keys}) * head_dim",
-        inputs,
-    )
-    kept = _plus(kept, _core(attention, shape, work, compute_bytes))
-    if attention.qk_norm:
-        norm = FP32_BYTES + compute_bytes if shape.norm == "rms" and "norm" not in work.fused else compute_bytes
-        normed = Elements(norm * (heads + kv_heads) * width, f"{norm} * (heads + kv_heads) * head_dim", inputs)
-        kept = _plus(kept, normed)
-    return kept
+def _norm(how: Setting, after: bool) -> list[Piece]:
+    """One norm over the hidden width; after a part its output feeds a sum and is not kept."""
+    size, output = how.size, 0 if after else how.size
+    kind = how.shape.norm
+    if kind == "layer":
+        return [(output, how.hidden), (2 * FP32_BYTES, {})]
+    if kind == "layer-eager":
+        return [(3 * FP32_BYTES + output, how.hidden), (FP32_BYTES, {})]
+    if how.fuses("norm"):
+        return [(size + output, how.hidden), (FP32_BYTES, {})]
+    normalised = FP32_BYTES if kind == "rms-fp32" else size
+    return [(FP32_BYTES + normalised + output, how.hidden), (FP32_BYTES, {})]
 
 
-def _latent(attention: Attention, work: Workload, compute_bytes: int) -> Elements:
-    """Latent attention: query, key and value are whole again before the core."""
-    heads, width, value = attention.heads, attention.head_dim, attention.value_dim
-    inputs = {"heads": heads, "head_dim": width, "value_dim": value}
-    kept = Elements(
-        2 * compute_bytes * heads * (width + value),
-        f"{2 * compute_bytes} * heads * (head_dim + value_dim)",
-        inputs,
-    )
-    norm = 2 * compute_bytes if "norm" in work.fused else FP32_BYTES + 2 * compute_bytes
-    for name, rank in (("query_rank", attention.query_rank), ("kv_rank", attention.kv_rank)):
-        if rank:
-            kept = _plus(kept, _times(norm, name, rank))
-    if work.attention == "flash":
-        return _plus(kept, _times(FP32_BYTES, "heads", heads))
-    return _plus(kept, _scores(heads, False, work, compute_bytes))
+def _norms(block: Block, how: Setting) -> list[Piece]:
+    """The norms, and the residual stream where it is kept in the compute type."""
+    after = how.shape.post_norms
+    before = block.norms - after
+    each = _autocast_norm(how) if how.autocast else _norm(how, after=False)
+    residuals = how.shape.residuals - (1 if block.parallel and how.shape.residuals == 2 else 0)
+    residual_bytes = FP32_BYTES if how.autocast else how.size
+    kept = [] if how.autocast and after else [(residuals * residual_bytes, how.hidden)]
+    return [*_repeated(before, each), *_repeated(after, _norm(how, after=True)), *kept]
 
 
-def _core(attention: Attention, shape: Architecture, work: Workload, compute_bytes: int) -> Elements:
-    if work.attention == "flash":
-        return _times(FP32_BYTES, "heads", attention.heads)
-    return _scores(attention.heads, shape.attention_dropout, work, compute_bytes)
+def _autocast_norm(how: Setting) -> list[Piece]:
+    """A norm of the fp32 residual stream, less its output, which is cast for every matrix."""
+    if how.shape.norm == "layer":
+        return [(2 * FP32_BYTES, {})]
+    if how.shape.norm == "layer-eager":
+        return [(3 * FP32_BYTES, how.hidden), (FP32_BYTES, {})]
+    return [((1 if how.fuses("norm") else 2) * FP32_BYTES, how.hidden), (FP32_BYTES, {})]
 
 
-def _scores(heads: int, dropout: bool, work: Workload, compute_bytes: int) -> Elements:
-    """Softmax of the scores: in fp32 with a cast, or in 16 bits; dropout keeps a mask, and in 16 bits its result."""
-    if work.attention == "eager":
-        each = FP32_BYTES + compute_bytes + dropout
+def _casts(block: Block, how: Setting) -> list[Piece]:
+    """Under autocast, one cast of the input for every matrix that takes the hidden state."""
+    if not how.autocast:
+        return []
+    attention, feed = parts_of(block)
+    queries = 2 if attention.kv_rank else 1 if attention.fused else 3
+    if feed.experts:
+        inside = 1 + (2 if feed.shared_width else 0) + (1 if feed.shared_gate else 0)
     else:
-        each = 2 * compute_bytes + 1 if dropout else compute_bytes
-    return Elements(each * heads * work.seq_len, f"{each} * heads * seq_len", {"heads": heads, "seq_len": work.seq_len})
+        inside = 2 if feed.gated and not feed.fused else 1
+    return [(how.size * (queries + inside), how.hidden)]
 
 
-def _feed(feed: FeedForward, shape: Architecture, work: Workload, compute_bytes: int) -> Elements:
-    tensors = 2 if not feed.gated else 3 if "mlp" in work.fused else 4
-    kept = _times(tensors * compute_bytes, "width", feed.width)
-    if not feed.experts:
-        return kept
-    each = Elements(
-        feed.experts_per_token * (kept.count + 2 * compute_bytes * shape.hidden),
-        f"experts_per_token * ({kept.formula} + {2 * compute_bytes} * hidden)",
-        {**kept.inputs, "experts_per_token": feed.experts_per_token, "hidden": shape.hidden},
-    )
-    router = _times(FP32_BYTES + compute_bytes, "experts", feed.experts)
-    routed = _plus(each, router)
-    if not feed.shared_width:
-        return routed
-    return _plus(routed, _times(tensors * compute_bytes, "shared_width", feed.shared_width))
+def _repeated(times: int, pieces: list[Piece]) -> list[Piece]:
+    return [(times * factor, dims) for factor, dims in pieces]
 
 
-def _times(factor: int, name: str, value: int) -> Elements:
-    return Elements(factor * value, f"{factor} * {name}", {name: value})
-
-
-def _plus(left: Elements, right: Elements) -> Elements:
-    return Elements(left.count + right.count, f"{left.formula} + {right.formula}", {**left.inputs, **right.inputs})
-
-
-def matmul_outputs(block: Block, shape: Architecture, compute_bytes: int) -> list[Part]:
-    """What selective recomputation by operator keeps: the block's input, flash attention's output and statistics,
-    and the outputs of every second matrix product, the first one included."""
-    attention, feed = block.attention, block.feed
-    assert attention is not None
-    assert feed is not None  # an architecture whose activations are modelled has both
-    outputs = [*_projections(attention, shape), *_feed_products(feed, shape)]
-    kept = [named for place, named in enumerate(outputs) if place % 2 == 0]
-    core = [("heads * value_dim", attention.heads * attention.value_dim, {"value_dim": attention.value_dim})]
-    terms = [("hidden", shape.hidden, {"hidden": shape.hidden}), *core, *kept]
-    inputs = {name: value for _, _, given in terms for name, value in given.items()}
-    total = compute_bytes * sum(width for _, width, _ in terms) + FP32_BYTES * attention.heads
-    formula = f"{compute_bytes} * ({' + '.join(name for name, _, _ in terms)}) + {FP32_BYTES} * heads"
-    return [Part(name="products", kept=Elements(total, formula, {**inputs, "heads": attention.heads}))]
-
-
-def _projections(attention: Attention, shape: Architecture) -> list[tuple[str, int, dict[str, int]]]:
+def _attention(attention: Attention, how: Setting) -> list[Piece]:
+    if attention.kv_rank:
+        return _latent(attention, how)
     query = {"heads": attention.heads, "head_dim": attention.head_dim}
     key = {"kv_heads": attention.kv_heads, "head_dim": attention.head_dim}
-    return [
-        ("heads * head_dim", attention.heads * attention.head_dim, query),
-        ("kv_heads * head_dim", attention.kv_heads * attention.head_dim, key),
-        ("kv_heads * head_dim", attention.kv_heads * attention.head_dim, key),
-        ("hidden", shape.hidden, {"hidden": shape.hidden}),
-    ]
+    pieces = [*_qk_norm(attention, query, key, how)]
+    if how.work.attention == "flash":
+        pieces += [(2 * how.size, query), (2 * how.size, key), (FP32_BYTES, {"heads": attention.heads})]
+        if how.shape.keeps_projection:
+            pieces += [(how.size, query), (how.size, key)]
+        if how.shape.copies_output:
+            pieces.append((how.size, query))
+        return pieces
+    alone = how.work.micro_batch == 1
+    shared = key if attention.kv_heads == 1 and alone else query
+    pieces += [(2 * how.size, query), (2 * how.size, shared)]
+    if how.shape.keeps_projection and attention.heads == attention.kv_heads and alone:
+        pieces.append((2 * how.size, query))
+    if how.shape.fp32_query and not how.autocast:
+        pieces.append((2 * how.size, query))
+    return [*pieces, *_scores(attention, how)]
 
 
-def _feed_products(feed: FeedForward, shape: Architecture) -> list[tuple[str, int, dict[str, int]]]:
-    width, name = feed.width, "width"
-    given = {"width": width}
+def _qk_norm(attention: Attention, query: dict[str, int], key: dict[str, int], how: Setting) -> list[Piece]:
+    if not attention.qk_norm:
+        return []
+    kind, size = how.shape.norm, how.size
+    if kind == "layer":
+        each = size
+    elif kind == "layer-eager":
+        each = 3 * FP32_BYTES
+    elif how.fuses("norm"):
+        each = size
+    else:
+        each = FP32_BYTES + (FP32_BYTES if kind == "rms-fp32" else size)
+    if attention.qk_norm == "full":
+        return [(each, query), (each, key), (2 * FP32_BYTES, {})]
+    heads, kv_heads = {"heads": attention.heads}, {"kv_heads": attention.kv_heads}
+    return [(each, query), (each, key), (FP32_BYTES, heads), (FP32_BYTES, kv_heads)]
+
+
+def _latent(attention: Attention, how: Setting) -> list[Piece]:
+    """Latent attention: query, key and value are whole again before the core."""
+    heads = {"heads": attention.heads}
+    whole = {**heads, "head_dim": attention.head_dim}
+    value = {**heads, "value_dim": attention.value_dim}
+    plain = {**heads, "nope_dim": attention.head_dim - attention.rope_dim}
+    pieces: list[Piece] = [(2 * how.size, whole), (2 * how.size, value)]
+    norm = how.size if how.fuses("norm") else FP32_BYTES + how.size
+    for name, rank in (("query_rank", attention.query_rank), ("kv_rank", attention.kv_rank)):
+        if rank:
+            pieces += [(norm + how.size, {name: rank}), (FP32_BYTES, {})]
+    if how.work.attention == "flash":
+        return [*pieces, (how.size, plain), (FP32_BYTES, heads)]
+    views = [(how.size, plain)] if how.work.micro_batch == 1 else []
+    return [*pieces, *views, *_scores(attention, how)]
+
+
+def _scores(attention: Attention, how: Setting) -> list[Piece]:
+    """The softmax of the scores, in fp32 with a cast or in 16 bits; dropout keeps a mask, and in 16 bits its result."""
+    heads = {"heads": attention.heads}
+    scores = {**heads, "seq_len": how.work.seq_len}
+    dropout, size = how.shape.attention_dropout, how.size
+    sixteen = how.work.attention == "fused-softmax" or (how.shape.softmax == "16-bit" and not how.autocast)
+    each = size + (size + MASK_BYTES) * dropout if sixteen else FP32_BYTES + size + MASK_BYTES * dropout
+    if how.shape.sinks:
+        each = FP32_BYTES + size + dropout if how.autocast else size + (size + MASK_BYTES) * dropout
+        extra = [(INDEX_BYTES + (FP32_BYTES if how.autocast else size), heads)]
+    else:
+        extra = []
+    return [(each + size * how.shape.softcap, scores), *extra]
+
+
+def _feed(feed: FeedForward, how: Setting) -> list[Piece]:
     if feed.experts:
-        width = feed.experts_per_token * width + feed.shared_width
-        name = "(experts_per_token * width + shared_width)"
-        given |= {"experts_per_token": feed.experts_per_token, "shared_width": feed.shared_width}
-    inner = [(name, width, given)] * (2 if feed.gated else 1)
-    return [*inner, ("hidden", shape.hidden, {"hidden": shape.hidden})]
+        return [*_router(feed, how), *_experts(feed, how), *_shared(feed, how)]
+    return [(_feed_bytes(feed, how), {"width": feed.width})]
 
 
-def matmul_weights(block: Block, shape: Architecture) -> tuple[int, int]:
-    """The weights of the matrix products that selective recomputation by operator does again, and of all of them."""
-    attention, feed = block.attention, block.feed
-    assert attention is not None
-    assert feed is not None  # an architecture whose activations are modelled has both
-    outputs = [width for _, width, _ in (*_projections(attention, shape), *_feed_products(feed, shape))]
-    inputs = [shape.hidden] * 3 + [attention.heads * attention.value_dim]
-    inputs += [shape.hidden] * (len(outputs) - len(inputs) - 1) + [outputs[-2]]
-    products = [out * inside for out, inside in zip(outputs, inputs, strict=True)]
-    return sum(products[1::2]), sum(products)
+def _feed_bytes(feed: FeedForward, how: Setting) -> int:
+    """Per value of the width of an MLP."""
+    if feed.gated:
+        return how.size * (3 if how.fuses("mlp") else 4)
+    kind = how.shape.activation
+    if how.fuses("mlp"):
+        return how.size * FUSED_TENSORS.get(kind, 2)
+    if how.autocast and kind == "gelu_new":
+        return 4 * FP32_BYTES
+    return how.size * ACTIVATION_TENSORS[kind]
+
+
+def _router(feed: FeedForward, how: Setting) -> list[Piece]:
+    kind, size = how.shape.router, how.size
+    experts, chosen = {"experts": feed.experts}, {"experts_per_token": feed.experts_per_token}
+    pieces: list[Piece] = [(INDEX_BYTES, chosen)]
+    if kind == "top-k":
+        return [*pieces, (size, chosen)]
+    scores = FP32_BYTES + (1 if kind == "sigmoid" else 0)
+    if how.autocast and kind == "sigmoid":
+        scores = size + 1
+    pieces.append((scores, experts))
+    if kind != "softmax" and not how.autocast:
+        pieces.append((FP32_BYTES, how.hidden))
+    if how.shape.renormalised:
+        weight = size if how.autocast and kind == "sigmoid" else FP32_BYTES
+        pieces += [(FP32_BYTES, {}), (weight, chosen)]
+    return pieces
+
+
+def _experts(feed: FeedForward, how: Setting) -> list[Piece]:
+    """Inputs, gate and up, their product and the output, for every expert of a token, and where they come from."""
+    chosen, size = {"experts_per_token": feed.experts_per_token}, how.size
+    weight = size if how.autocast and how.shape.router == "sigmoid" else how.shape.route_bytes
+    tensors = 7 if how.shape.router == "top-k" else 3 if how.fuses("mlp") else 4
+    hidden, inside = {**chosen, **how.hidden}, {**chosen, "width": feed.width}
+    bias = INDEX_BYTES if how.shape.router == "top-k" else 0
+    if how.autocast:
+        return [(8, hidden), (FP32_BYTES * tensors, inside), (3 * INDEX_BYTES + weight + bias, chosen)]
+    if not how.work.packed_experts:
+        return [(3 * size, hidden), (tensors * size, inside), (2 * INDEX_BYTES + weight, chosen)]
+    return [(2 * size, hidden), (tensors * size, inside), (3 * INDEX_BYTES + weight + bias, chosen)]
+
+
+def _shared(feed: FeedForward, how: Setting) -> list[Piece]:
+    if not feed.shared_width:
+        return []
+    gate = [(how.size, how.hidden), (how.size, {})] if feed.shared_gate else []
+    return [(how.size * (3 if how.fuses("mlp") else 4), {"shared_width": feed.shared_width}), *gate]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from zeroplan.core.estimate import Estimate, estimate
-from zeroplan.core.kept import matmul_weights
+from zeroplan.core.flight import matmul_weights
 from zeroplan.core.ledger import Term
 from zeroplan.core.meters import need
 from zeroplan.core.question import Card, Question

@@ -55,6 +55,8 @@ class Attention:
     """Latent attention: the width of the compressed key and value; 0: ordinary attention."""
     rope_dim: int = 0
     """Latent attention: the part of a head that carries the position."""
+    fused: bool = False
+    """Whether query, key and value are one matrix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -70,6 +72,8 @@ class FeedForward:
     experts_per_token: int = 0
     shared_width: int = 0
     """Of the experts that every token uses, together."""
+    shared_gate: bool = False
+    """Whether a gate weighs the shared experts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -113,10 +117,36 @@ class Architecture:
     hidden: int
     vocab: int
     norm: str
-    """`rms` or `layer`."""
+    """`rms`; `rms-fp32`, with the weight applied in fp32; `layer`; or `layer-eager`, written out in Python."""
+    post_norms: int = 0
+    """Of a block's norms, those after its parts."""
+    residuals: int = 0
+    """Inputs of a block's parts that are kept beside its norms; an eager RMSNorm keeps a copy instead."""
+    activation: str = "silu"
+    """Of the feed-forward parts, as ACTIVATION_TENSORS in kept.py names it."""
+    keeps_projection: bool = False
+    """Whether the one matrix of query, key and value leaves its whole output, of which the value is a part."""
+    copies_output: bool = False
+    """Rotary positions that leave the query in an order for which flash attention's output is copied."""
+    fp32_query: bool = False
+    """Whether an eager attention keeps query and key in fp32."""
+    softmax: str = "fp32"
+    """Of an eager attention: `fp32` or `16-bit`."""
+    softcap: bool = False
+    """Whether its scores go through a tanh."""
+    sinks: bool = False
+    """Whether each head has a learned sink beside its scores."""
+    router: str = ""
+    """`softmax`, `softmax-fp32` (input cast), `sigmoid` (input cast) or `top-k` (softmax of the chosen)."""
+    renormalised: bool = False
+    """Whether the weights of a token's experts are made to add up to 1."""
+    route_bytes: int = 4
+    """Of the weight of one expert of a token."""
     positions: int = 0
     """Learned positions, the longest sequence; 0: none are learned."""
     residual_dropout: bool = False
+    residual_masks: int = 2
+    """Dropout masks of a block, of the hidden width."""
     attention_dropout: bool = False
 
 

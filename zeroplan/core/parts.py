@@ -121,6 +121,7 @@ def attention_of(dims: Dims) -> Attention | None:
         head_dim=dims.head_dim,
         value_dim=dims.head_dim,
         qk_norm=dims.qk_norm,
+        fused=dims.fused,
     )
 
 
@@ -135,4 +136,5 @@ def feed_of(dims: Dims, sparse: bool) -> FeedForward:
         experts=dims.experts,
         experts_per_token=dims.experts_per_token,
         shared_width=dims.shared_width,
+        shared_gate=dims.shared_gate,
     )

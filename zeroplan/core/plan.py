@@ -72,6 +72,12 @@ class Plan:
         )
 
     @property
+    def autocast(self) -> bool:
+        """Whether fp32 weights are cast operator by operator."""
+        wider = self.recipe.bytes_of("parameters") > self.recipe.compute_bytes
+        return wider and self.strategy.stage in self.framework.autocast_stages
+
+    @property
     def params(self) -> int:
         return self.model.params
 

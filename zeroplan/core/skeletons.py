@@ -29,14 +29,28 @@ def skeleton(dims: Dims) -> Skeleton:
 
 def architecture(dims: Dims) -> Architecture | None:
     """What the activations follow from, for a language model whose blocks all have softmax attention."""
-    if dims.skeleton != "decoder" or dims.head != "lm" or dims.linear_attention:
+    known = dims.modelled and (dims.gated or dims.activation)
+    if dims.skeleton != "decoder" or dims.head != "lm" or not known:
         return None
     return Architecture(
         hidden=dims.hidden,
         vocab=dims.vocab,
         norm=dims.norm,
+        post_norms=dims.post_norms,
+        residuals=dims.residuals,
+        activation=dims.activation,
+        keeps_projection=dims.keeps_projection,
+        copies_output=dims.copies_output,
+        fp32_query=dims.fp32_query,
+        softmax=dims.softmax,
+        softcap=dims.softcap,
+        sinks=dims.sinks,
+        router=dims.router,
+        renormalised=dims.renormalised,
+        route_bytes=dims.route_bytes,
         positions=dims.positions,
         residual_dropout=dims.residual_dropout,
+        residual_masks=dims.residual_masks,
         attention_dropout=dims.attention_dropout,
     )
 

@@ -16,6 +16,13 @@ MOST_LAYERS = 10_000
 LAYER_COUNTS = ("layers", "decoder_layers")
 DROPOUTS = ("residual_dropout", "attention_dropout")
 
+ACTIVATIONS = {
+    **dict.fromkeys(("gelu", "gelu_pytorch_tanh", "gelu_python", "gelu_10"), "gelu"),
+    **{name: name for name in ("gelu_new", "gelu_fast", "quick_gelu", "relu", "silu", "relu2")},
+    "swish": "silu",
+}
+"""The names of huggingface/transformers activations.py, ACT2FN, by what they keep."""
+
 Config = Mapping[str, Any]
 
 
@@ -79,6 +86,8 @@ class ConfigValues:
     def _dim(self, name: str, spec: str, found: Mapping[str, Any]) -> Any:
         keys, _, formula = spec.partition("=")
         options = [key for key in keys.split("|") if key]
+        if name == "activation":
+            return self._activation(options, formula)
         checked = _checker(self, name)
         for key in self._known(options):
             value = self._raw(key)
@@ -93,6 +102,14 @@ class ConfigValues:
         if not self._known(options):
             raise self.fault(options[0], f"is missing, and {self.model_type} has no default for it")
         raise self.fault(self._known(options)[0], "is null, expected a value")
+
+    def _activation(self, keys: list[str], usual: str) -> str:
+        """The activation function by the name of its kernel; "" for one that is not known."""
+        key = next((key for key in keys if self.config.get(key) is not None), None)
+        named = usual if key is None else self.config[key]
+        if not isinstance(named, str):
+            raise self.fault(key or "", f"is {shown(named)}, expected a text")
+        return ACTIVATIONS.get(named, "")
 
     def _known(self, options: list[str]) -> list[str]:
         written = [key for key in options if key in self.config]
