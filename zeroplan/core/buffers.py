@@ -36,7 +36,7 @@ def _buffer_term(plan: Plan, holding: Holding) -> Term:
         role=role if role in ROLES else "buffers",
         sharded=any("shard" in count for count in (holding.elements, holding.at_most)) and plan.gpus > 1,
         bytes=size * count.count,
-        tier="gpu",
+        tier=holding.tier,
         moments=holding.moments,
         formula=f"{size} * {count.formula}",
         inputs=count.inputs,

@@ -69,6 +69,8 @@ class Holding:
     """Only with more than one GPU."""
     stream: str = "compute"
     """The CUDA stream that allocates it, one of STREAMS."""
+    tier: str = "gpu"
+    """Where it is, gpu or cpu."""
     kernels: tuple[str, ...] = ()
     """The optimizer kernels it applies to; empty: all."""
     source: str
@@ -79,6 +81,7 @@ class Holding:
         check_members(f"{self.name}, phases", self.phases, dict.fromkeys((*PHASES, *MOMENTS)))
         check_members(f"{self.name}, kernels", self.kernels, KERNELS)
         check_member(f"{self.name}, stream", self.stream, STREAMS)
+        check_member(f"{self.name}, tier", self.tier, ("gpu", "cpu"))
 
     @property
     def needs_model(self) -> bool:

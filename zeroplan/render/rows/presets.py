@@ -15,7 +15,13 @@ from zeroplan.units import GB, counted, format_exact, format_number, format_rate
 BUSBW = "busbw_gb_per_s"
 BILLION = 10**9
 UNSAID = (
-    *(("torch_derived", False), ("link_domain_gpus", 0), ("several_gpus", False), ("fusible_bytes", 0)),
+    *(
+        ("torch_derived", False),
+        ("link_domain_gpus", 0),
+        ("several_gpus", False),
+        ("fusible_bytes", 0),
+        ("tier", "gpu"),
+    ),
     *(("stream", "compute"), ("gradients_stream", "compute"), ("gradients_in_backward", ("end",))),
 )
 """Fields that say nothing at their default."""

@@ -1,0 +1,203 @@
+"""The whole memory of a step: against measured steps, and the laws that hold for every plan."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.core.test_laws import worked
+from zeroplan.core.estimate import estimate, memory
+from zeroplan.core.framework import MOMENTS
+from zeroplan.core.hardware import Gpu
+from zeroplan.core.ledger import Ledger
+from zeroplan.core.meters import meters, need
+from zeroplan.core.question import Card, Question
+from zeroplan.core.workload import Workload
+from zeroplan.formats.huggingface import read_config
+from zeroplan.formats.presets import Presets
+from zeroplan.units import GIB, Share
+
+PRESETS = Presets()
+WORLDS = json.loads((Path(__file__).parent / "data" / "fsdp2-worlds.json").read_text("utf-8"))
+FRAMEWORKS = ["zero", "deepspeed", "fsdp2", "fsdp1", "megatron"]
+SMALL = read_config(
+    {"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "vocab_size": 1000}
+)
+
+
+def ask(framework: str, model: Any = SMALL, gpus: int = 8, **changes: Any) -> Question:
+    """A question with activations; `changes` are of the workload, or of the question."""
+    rules = PRESETS.framework(framework)
+    own = {name: changes.pop(name) for name in ("grad_accum", "kernel", "cards", "recipe") if name in changes}
+    work = {"seq_len": 512, "fused": rules.fused, "selective": rules.selective, **changes}
+    loss = work.pop("loss", rules.default_loss)
+    recipe = PRESETS.recipe(own.pop("recipe", rules.default_recipe))
+    workload = Workload(loss=PRESETS.loss(loss), **work)
+    return Question(
+        model=model,
+        gpus=gpus,
+        recipe=recipe,
+        framework=rules,
+        cards=own.pop("cards", ()),
+        headroom=Share(0, 1),
+        workload=workload,
+        **own,
+    )
+
+
+def ledgers(question: Question) -> dict[int, Ledger]:
+    return {s: memory(question.plan(None, s)) for s in question.framework.stage_numbers if question.offers(s)}
+
+
+@pytest.mark.parametrize("row", WORLDS["rows"], ids=lambda row: "-".join(map(str, row[:5])))
+def test_fsdp2_peaks_where_it_was_measured_to(row: list[Any]) -> None:
+    name, ranks, seq, batch, recompute, peak, in_step = row
+    model = read_config(WORLDS["models"][name])
+    question = ask("fsdp2", model, ranks, seq_len=seq, micro_batch=batch, recompute=recompute, fused=())
+    ledger = memory(question.plan(None, 3))
+    assert ledger.peak_bytes == pytest.approx(peak, rel=0.02)
+    assert ledger.bytes_at("step") == pytest.approx(in_step, rel=0.01)
+
+
+@pytest.mark.parametrize("recompute", ["none", "selective", "full"])
+@pytest.mark.parametrize("attention", ["flash", "eager", "fused-softmax"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize(
+    "name", ["llama-3.2-1b", "gpt2", "mixtral-8x7b", "deepseek-v2-lite", "gemma-2-2b", "falcon-7b"]
+)
+def test_formulas_of_the_whole_are_honest(name: str, framework: str, attention: str, recompute: str) -> None:
+    question = ask(framework, PRESETS.model(name).model, attention=attention, recompute=recompute, grad_accum=2)
+    for stage in ledgers(question):
+        for term in estimate(question.plan(None, stage)).memory.terms:
+            assert worked(term) == term.bytes, term.name
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_peak_is_the_largest_moment_and_pools_are_no_smaller(framework: str) -> None:
+    for ledger in ledgers(ask(framework)).values():
+        sums = {moment: sum(t.bytes for t in ledger.alive_at(moment)) for moment in MOMENTS}
+        assert ledger.peak_bytes == max(sums.values()) == sums[ledger.peak_moment]
+        assert ledger.pooled_bytes >= ledger.peak_bytes
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    framework=st.sampled_from(FRAMEWORKS),
+    seq=st.integers(1, 10**5),
+    batch=st.integers(1, 64),
+    gpus=st.integers(1, 4096),
+    recompute=st.sampled_from(["none", "selective", "full"]),
+    loss=st.sampled_from(["hf", "fp32", "fused", "chunked", "linear", "bf16"]),
+)
+def test_more_tokens_need_more_and_more_gpus_no_more(
+    framework: str, seq: int, batch: int, gpus: int, recompute: str, loss: str
+) -> None:
+    here = ask(framework, gpus=gpus, seq_len=seq, micro_batch=batch, recompute=recompute, loss=loss)
+    longer, larger = here.at("seq_len", seq + 1), here.at("micro_batch", batch + 1)
+    wider = here.at("gpus", gpus * 2)
+    for stage, ledger in ledgers(here).items():
+        assert ledgers(longer)[stage].peak_bytes >= ledger.peak_bytes
+        assert ledgers(larger)[stage].peak_bytes >= ledger.peak_bytes
+        if not (stage == 0 and gpus == 1):  # DDP's buckets come with the second GPU
+            assert ledgers(wider)[stage].peak_bytes <= ledger.peak_bytes
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_recomputing_more_keeps_less(framework: str) -> None:
+    kept = [
+        ledgers(ask(framework, PRESETS.model("llama-3.2-1b").model, seq_len=8192, attention="eager", recompute=how))
+        for how in ("none", "selective", "full")
+    ]
+    for stage in kept[0]:
+        sizes = [ledger[stage].bytes_at("loss") for ledger in kept]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+def test_checkpoints_on_the_cpu_are_not_on_the_gpu() -> None:
+    for where, tier in (("gpu", "gpu"), ("cpu", "cpu")):
+        ledger = memory(ask("zero", recompute="full", checkpoints=where).plan(None, 1))
+        [term] = [term for term in ledger.terms if term.name == "activations.checkpoints"]
+        assert term.tier == tier
+        assert (term in ledger.alive_at("loss")) == (where == "gpu")
+
+
+def test_a_checkpoint_for_every_other_block_halves_them_and_doubles_what_is_computed_again() -> None:
+    one, two = (memory(ask("zero", recompute="full", every=every).plan(None, 1)) for every in (1, 2))
+
+    def of(ledger: Ledger, name: str) -> int:
+        return next(term.bytes for term in ledger.terms if term.name == f"activations.{name}")
+
+    assert of(one, "checkpoints") == 2 * of(two, "checkpoints")
+    assert of(one, "recomputed") < of(two, "recomputed") < 2 * of(one, "recomputed")
+
+
+@pytest.mark.parametrize("kernel", ["fused", "foreach", "loop"])
+def test_the_optimizer_kernel_shows_in_the_step(kernel: str) -> None:
+    """FSDP holds 16/N in the step, 20/N with foreach and 24/N tensor by tensor (torch 2.13, 4 ranks)."""
+    ledger = memory(ask("fsdp2", gpus=4, kernel=kernel).plan(None, 3))
+    per_param = {"fused": 16, "foreach": 20, "loop": 24}[kernel]
+    assert ledger.bytes_at("step") * 4 / SMALL.params == pytest.approx(per_param, rel=1e-3)
+
+
+def test_meters_are_in_order_and_without_activations_unknown() -> None:
+    plan = ask("fsdp2").plan(None, 3)
+    shown = meters(plan, memory(plan), None)
+    assert shown.allocated is not None
+    assert shown.reserved is not None
+    assert shown.device is not None
+    for bounds in (shown.resident, shown.allocated, shown.reserved, shown.device):
+        assert bounds.low <= bounds.expected <= bounds.high
+    assert shown.resident.expected <= shown.allocated.expected <= shown.reserved.expected <= shown.device.expected
+    bare = PRESETS.framework("fsdp2")
+    question = Question(
+        model=SMALL, gpus=8, recipe=PRESETS.recipe("fsdp-mixed"), framework=bare, cards=(), headroom=Share(0, 1)
+    )
+    alone = question.plan(None, 3)
+    shown = meters(alone, memory(alone), None)
+    assert (shown.allocated, shown.reserved, shown.device) == (None, None, None)
+
+
+def test_the_allocator_is_expected_to_take_no_more_than_there_is_while_it_can_give_back() -> None:
+    """Between what it takes when free and what it needs squeezed, the card's usable memory is the expected."""
+    plan = ask("fsdp2", seq_len=4096).plan(None, 3)
+    ledger = memory(plan)
+    free = meters(plan, ledger, None).reserved
+    assert free is not None
+    squeezed = need(plan, ledger).squeezed
+    between = (free.expected + squeezed) // 2
+    for usable, expected in ((free.expected * 2, free.expected), (between, between), (squeezed // 2, squeezed)):
+        card = Card(gpu=Gpu(name="custom", title="own", usable_bytes_stated=usable))
+        found = meters(plan, ledger, card.gpu).reserved
+        assert found is not None
+        assert found.expected == expected
+        assert found.high == free.high
+
+
+def test_a_compiled_run_takes_less() -> None:
+    plans = [ask("fsdp2", seq_len=4096, compiled=compiled).plan(None, 3) for compiled in (False, True)]
+    eager, compiled = (meters(plan, memory(plan), None).reserved for plan in plans)
+    assert eager is not None
+    assert compiled is not None
+    assert compiled.low < eager.low
+    assert compiled.expected < eager.expected
+    assert compiled.high < eager.high
+
+
+def test_autocast_keeps_an_fp32_residual_stream_at_stage_0_alone() -> None:
+    plans = {stage: ask("fsdp2", recompute="full").plan(None, stage) for stage in (0, 3)}
+    sizes = {
+        stage: next(t.bytes for t in memory(plan).terms if t.name == "activations.checkpoints")
+        for stage, plan in plans.items()
+    }
+    assert sizes[0] == 2 * sizes[3] == 512 * 4 * 4 * 256
+
+
+def test_a_gib_is_not_a_gb() -> None:
+    """One fp32 copy of the logits of GPT-2 large, 4 x 1,024 tokens, 50,304 entries: 786 MiB (Megatron-LM issue 525)."""
+    config = {"model_type": "gpt2", "n_embd": 1280, "n_layer": 36, "n_head": 20, "vocab_size": 50304}
+    plan = ask("megatron", read_config(config), gpus=1, seq_len=1024, micro_batch=4, loss="fp32").plan(None, 0)
+    [kept] = [term for term in memory(plan).terms if term.name == "logits.kept"]
+    assert kept.bytes == 786 * GIB // 1024
