@@ -201,3 +201,35 @@ def test_a_gib_is_not_a_gb() -> None:
     plan = ask("megatron", read_config(config), gpus=1, seq_len=1024, micro_batch=4, loss="fp32").plan(None, 0)
     [kept] = [term for term in memory(plan).terms if term.name == "logits.kept"]
     assert kept.bytes == 786 * GIB // 1024
+
+
+def test_checkpoints_of_a_100b_model_in_the_zero_paper() -> None:
+    """One per block at h = 8192, 125 layers, 32 x 1024 tokens: 67.1 GB; every second 33.6, which section 6.1 prints."""
+    config = {"model_type": "gpt2", "n_embd": 8192, "n_layer": 125, "n_head": 64, "n_positions": 1024}
+    sizes = []
+    for every in (1, 2):
+        work = {"seq_len": 1024, "micro_batch": 32, "recompute": "full", "every": every}
+        ledger = memory(ask("zero", read_config(config), 1, **work).plan(None, 0))
+        sizes += [term.bytes for term in ledger.terms if term.name == "activations.checkpoints"]
+    assert sizes == [67_108_864_000, 67_108_864_000 * 63 // 125]
+
+
+@pytest.mark.parametrize(
+    ("loss", "kept", "forward", "backward"),
+    [("fp32", 4, 10, 12), ("hf", 6, 10, 14), ("fp32-returned", 8, 10, 16), ("bf16", 2, 4, 6)],
+)
+def test_logits_are_counted_as_measured(loss: str, kept: int, forward: int, backward: int) -> None:
+    """Bytes per token and vocabulary entry (torch 2.13, transformers 5.24; fp32-returned derived)."""
+    terms = {term.name: term for term in memory(ask("zero", loss=loss).plan(None, 0)).terms}
+    each = {name: terms[f"logits.{name}"].bytes // (512 * 1000) for name in ("kept", "forward", "backward")}
+    assert (each["kept"], each["kept"] + each["forward"]) == (kept, forward)
+    assert each["kept"] + each["backward"] == backward
+
+
+def test_a_chunked_loss_holds_one_chunk() -> None:
+    whole, parts = (memory(ask("zero", loss=loss).plan(None, 0)) for loss in ("fp32", "chunked"))
+
+    def logits(ledger: Ledger) -> int:
+        return sum(term.bytes for term in ledger.alive_at("loss") if term.name.startswith("logits"))
+
+    assert logits(whole) == 8 * logits(parts)

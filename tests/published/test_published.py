@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from zeroplan.core.framework import Framework
 from zeroplan.core.model import Model
 from zeroplan.core.question import Question
 from zeroplan.core.solve import max_params
 from zeroplan.core.verdict import StageAnswer, fit
+from zeroplan.core.workload import Workload
+from zeroplan.formats.huggingface import read_config
 from zeroplan.formats.presets import Presets
 from zeroplan.units import GB, GIB, Share
 
@@ -35,7 +38,8 @@ def _cells() -> Iterator[Any]:
 def test_published_figure(cell: dict[str, Any], presets: Presets) -> None:
     answer = answered(cell["request"], presets)
     assert answer.estimate is not None
-    memory, params = answer.estimate.memory, cell["request"]["params"]
+    memory, params = answer.estimate.memory, answer.estimate.plan.params
+    reserved = answer.meters.reserved if answer.meters else None
     held = memory.alive_bytes(cell["phase"]) if "phase" in cell else memory.peak_bytes
     ours: dict[str, Any] = {
         "resident_gb": memory.resident_bytes / GB,
@@ -46,6 +50,8 @@ def test_published_figure(cell: dict[str, Any], presets: Presets) -> None:
         "bytes_per_parameter": held / params,
         "resident_bytes_per_parameter": memory.resident_bytes / params,
         "traffic_psi": answer.estimate.psi,
+        "reserved_gib": reserved.expected / GIB if reserved else None,
+        "params": params,
         "verdict": answer.verdict,
     }
     figures = cell.keys() - FIGURES
@@ -93,14 +99,37 @@ def answered(request: dict[str, Any], presets: Presets) -> StageAnswer:
     framework = presets.framework(request.get("framework", "zero"))
     framework = replace(framework, limits={**framework.limits, **request.get("limits", {})})
     card = presets.card(presets.gpu(request.get("gpu", "a100-80gb")))
+    model = model_of(request, presets)
     question = Question(
-        model=Model(params=request["params"]),
+        model=model,
         gpus=request["gpus"],
         recipe=presets.recipe(request.get("recipe", framework.default_recipe)),
         framework=framework,
         cards=(card,),
-        headroom=Share(1, 10),
+        headroom=Share(0, 1) if "seq_len" in request else Share(1, 10),
         grad_accum=request.get("grad_accum", 1),
         stages=(request["stage"],),
+        kernel=request.get("kernel", "fused"),
+        workload=workload_of(request, framework, presets) if "seq_len" in request else None,
     )
+    assert question.counts_activations == ("seq_len" in request)
     return fit(question)[0].stages[0]
+
+
+def model_of(request: dict[str, Any], presets: Presets) -> Model:
+    """The model of a request: a preset, a config.json, or a count."""
+    if "model" in request:
+        return presets.model(request["model"]).model
+    return read_config(request["config"]) if "config" in request else Model(params=request["params"])
+
+
+def workload_of(request: dict[str, Any], framework: Framework, presets: Presets) -> Workload:
+    return Workload(
+        seq_len=request["seq_len"],
+        micro_batch=request.get("micro_batch", 1),
+        recompute=request.get("recompute", "none"),
+        attention=request.get("attention", "flash"),
+        fused=tuple(request.get("fused", framework.fused)),
+        selective=framework.selective,
+        loss=presets.loss(request.get("loss", framework.default_loss)),
+    )
