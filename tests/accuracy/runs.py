@@ -36,6 +36,30 @@ CARDS = {
 }
 H100_95GIB = 95.04
 """Total memory in GiB of torchtitan's H100s with HBM2e, as their logs print it (commit 83c879f18)."""
+TORCHTITAN_DATES = {
+    "83c879f18": "2024-03-28",
+    "395a52627": "2024-04-18",
+    "40f8fd007": "2024-06-06",
+    "3faaa1a0d": "2024-08-23",
+    "llama3_h100_202412": "2024-12-26",
+    "aff949468": "2024-11-25",
+    "5940ddeb5": "2025-02-06",
+    "069bae286": "2025-02-27",
+    "3b39d7ab0": "2025-03-19",
+    "986f6800f": "2025-03-20",
+    "e23bb707d": "2025-03-24",
+    "f8f545c45": "2025-05-28",
+    "f738a03bf": "2025-08-22",
+    "c4e229115": "2025-09-06",
+    "d66b72a6a": "2025-09-17",
+    "d9bdfbb20": "2025-11-15",
+    "36a4b6942": "2025-12-17",
+}
+"""Commits of pytorch/torchtitan that rows cite, and the commit that the benchmark file names."""
+DROPPED_LOGITS = "2024-06-12"
+"""pytorch/torchtitan commit e29b6b4d4: the training loop no longer holds the fp32 logits through the backward pass."""
+COMPILED_LOSS = (("2024-10-22", "2024-12-18"), ("2025-08-20", "9999"))
+"""pytorch/torchtitan commits e10cb9494, e8977b007 and 08b8b244f: the loss is compiled, is not, is by default."""
 NEAR = 0.03
 """How far the parameters of a shape may be from the published count."""
 
@@ -151,8 +175,29 @@ def _workload(row: Row, presets: Presets, framework: str, selective: str, fused:
         fused=_fused(row) or fused,
         loss=presets.loss(_loss(row, framework)),
         selective=selective,
-        compiled=row["compile"].lower().startswith("yes"),
+        compiled=_compiled(row),
     )
+
+
+def _compiled(row: Row) -> str:
+    """torchtitan compiled the loss too for eight weeks of 2024, and does by default since August 2025.
+
+    Its graph_trainer traces the step, and compiles tagged regions only (experiments/graph_trainer/README.md).
+    """
+    if not row["compile"].lower().startswith("yes"):
+        return "none"
+    if "graph_trainer" in row["framework"]:
+        return "none"
+    if "torchtitan" not in row["framework"].lower():
+        return "all"
+    date = _torchtitan_date(row)
+    return "all" if any(start <= date < end for start, end in COMPILED_LOSS) else "model"
+
+
+def _torchtitan_date(row: Row) -> str:
+    """The day of the code that ran, as far as the row says."""
+    known = [date for name, date in TORCHTITAN_DATES.items() if name in row["source_locator"]]
+    return known[0] if known else f"{row.get('year') or '2025'}-12"
 
 
 def _recompute(row: Row) -> str:
@@ -187,7 +232,7 @@ def _loss(row: Row, framework: str) -> str:
     if "fused ops and kernels" in notes:
         return "fused"
     if "torchtitan" in name:
-        return "fp32-returned" if row.get("year", "") <= "2024" else "fp32"
+        return "fp32-returned" if "2024-01" < _torchtitan_date(row) < DROPPED_LOGITS else "fp32"
     return "fused" if framework == "megatron" else "hf"
 
 

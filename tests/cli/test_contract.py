@@ -68,9 +68,10 @@ def test_the_fit_contract() -> None:
         "headroom": 0.1,
         "model": None,
         "optimizer_kernel": "fused",
-        **dict.fromkeys(("seq_len", "micro_batch", "recompute", "attention", "loss", "checkpoints", "experts")),
+        **dict.fromkeys(
+            ("seq_len", "micro_batch", "recompute", "attention", "loss", "checkpoints", "experts", "compiled")
+        ),
         "fused": [],
-        "compiled": False,
         "assumed": {},
     }
     [card] = found["results"]

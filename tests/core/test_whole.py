@@ -177,7 +177,7 @@ def test_the_allocator_is_expected_to_take_no_more_than_there_is_while_it_can_gi
 
 
 def test_a_compiled_run_takes_less() -> None:
-    plans = [ask("fsdp2", seq_len=4096, compiled=compiled).plan(None, 3) for compiled in (False, True)]
+    plans = [ask("fsdp2", seq_len=4096, compiled=compiled).plan(None, 3) for compiled in ("none", "model")]
     eager, compiled = (meters(plan, memory(plan), None).reserved for plan in plans)
     assert eager is not None
     assert compiled is not None

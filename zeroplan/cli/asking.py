@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         optimizer_kernel: str
         checkpoints: str
         experts: str
-        compiled: bool
+        compiled: str
         unit: str
         format: str
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from zeroplan.core.framework import KERNELS
-from zeroplan.core.workload import ATTENTION, CHECKPOINT_TIERS
+from zeroplan.core.workload import ATTENTION, CHECKPOINT_TIERS, COMPILED
 
 F = TypeVar("F", bound=Callable[..., Any])
 QUESTION, HARDWARE, ACCOUNTING, DETAIL, OUTPUT = "Question", "Hardware", "Accounting", "Detail", "Output"
@@ -217,7 +217,13 @@ SHARED: dict[str, Callable[[Any], Any]] = {
         show_default=True,
     ),
     "compiled": _option(
-        "--compile", DETAIL, "The model runs under torch.compile.", names=("compiled",), is_flag=True, default=False
+        "--compile",
+        DETAIL,
+        "What runs under torch.compile: the blocks, or the loss too.",
+        names=("compiled",),
+        type=click.Choice(COMPILED),
+        default="none",
+        show_default=True,
     ),
     "unit": _option(
         "--unit",

@@ -127,10 +127,12 @@ def _head(how: Setting) -> list[Term]:
 def _logits(how: Setting) -> list[Term]:
     """Three terms: kept between forward and backward, and what each pass adds to it at its peak."""
     loss = how.work.loss
+    less = loss.fusible_bytes if how.work.compiled == "all" else 0
+    kept = max(loss.kept_bytes - less, 0)
     more = (
-        ("kept", "logits, kept", loss.kept_bytes, BEFORE_BACKWARD),
-        ("forward", "logits, more in forward", loss.forward_bytes - loss.kept_bytes, ("logits",)),
-        ("backward", "logits, gradients", loss.backward_bytes - loss.kept_bytes, ("loss",)),
+        ("kept", "logits, kept", kept, BEFORE_BACKWARD),
+        ("forward", "logits, more in forward", max(loss.forward_bytes - less - kept, 0), ("logits",)),
+        ("backward", "logits, gradients", max(loss.backward_bytes - less - kept, 0), ("loss",)),
     )
     return [_logits_term(how, *each) for each in more if each[2]]
 
@@ -151,7 +153,6 @@ def _logits_term(how: Setting, name: str, what: str, each: int, moments: tuple[s
         formula=f"{each} * {'tokens' if chunks == 1 else 'ceil(tokens / chunks)'} * vocab",
         inputs=inputs if chunks == 1 else {**inputs, "chunks": chunks},
         source=work.loss.source,
-        fusible_bytes=0 if name == "kept" else work.loss.fusible_bytes * rows * shape.vocab,
     )
 
 

@@ -29,8 +29,6 @@ class Term:
     source: str
     stream: str = "compute"
     """The CUDA stream that allocates it."""
-    fusible_bytes: int = 0
-    """The part of it that disappears when the loss is compiled."""
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -83,11 +81,6 @@ class Ledger:
         by_moment = self._by_moment()
         peak = max(by_moment.values())
         return tuple(p for p in PHASES if any(by_moment[moment] == peak for moment in moments_of(p)))
-
-    @property
-    def fusible_bytes(self) -> int:
-        """What is saved at the peak when the loss is compiled, bytes per GPU."""
-        return sum(term.fusible_bytes for term in self.alive_at(self.peak_moment))
 
     def _by_moment(self) -> dict[str, int]:
         sums = dict.fromkeys(MOMENTS, 0)

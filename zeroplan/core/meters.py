@@ -8,10 +8,10 @@ from zeroplan.core.hardware import MIB, Gpu
 from zeroplan.core.ledger import Ledger
 from zeroplan.core.plan import Plan
 
-COMPILED = (91, 92, 93)
-"""Percent of the eager run's memory that a compiled one reserves, low, expected, high: 28.72 of 31.02, 53.83 of 59.41
-(pytorch/torchtitan commit 83c879f18), 77.0 of 82.4, 62.0 of 67.0 (benchmarks/llama3_h100_202412_torchtitan.md),
-81.85 of 89.33 GiB (commit d66b72a6a)."""
+COMPILED = (90, 92, 94)
+"""Percent of the eager run's memory that a compiled one reserves, mean and two standard deviations: 28.72 of 31.02 and
+53.83 of 59.41 (pytorch/torchtitan commit 83c879f18), 77.0 of 82.4 and 62.0 of 67.0
+(benchmarks/llama3_h100_202412_torchtitan.md), 81.85 of 89.33 GiB (commit d66b72a6a)."""
 CONTEXT_MIB = (256, 1823)
 """A CUDA context at its smallest and largest: torch 2.7 on RTX 3090 (InvokeAI issue 9413); torch 1.10.2 on A100, which
 loaded every kernel."""
@@ -80,15 +80,10 @@ def meters(plan: Plan, memory: Ledger, gpu: Gpu | None) -> Meters:
 
 
 def _allocated(plan: Plan, memory: Ledger) -> Range:
-    """The peak; compilation saves some of it, and most where it compiles the loss too."""
+    """The peak; what compilation saves of it is known as a range."""
     peak = memory.peak_bytes
-    if not _compiled(plan):
-        return Range(peak, peak, peak)
-    return Range(
-        _percent(peak - memory.fusible_bytes, COMPILED[0]),
-        _percent(peak, COMPILED[1]),
-        _percent(peak, COMPILED[2]),
-    )
+    low, expected, high = COMPILED if _compiled(plan) else (100, 100, 100)
+    return Range(_percent(peak, low), _percent(peak, expected), _percent(peak, high))
 
 
 def _reserved(plan: Plan, memory: Ledger, gpu: Gpu | None) -> Range:
@@ -105,14 +100,8 @@ def _reserved(plan: Plan, memory: Ledger, gpu: Gpu | None) -> Range:
 def _taken(plan: Plan, memory: Ledger, slack: Slack) -> Range:
     """What the allocator takes where there is room: the pools of all streams, and the slack."""
     pools = memory.pooled_bytes
-    low, expected, high = slack.low, slack.expected, slack.high
-    if not _compiled(plan):
-        return Range(_percent(pools, low), _percent(pools, expected), _percent(pools, high))
-    return Range(
-        _percent(pools - memory.fusible_bytes, low * COMPILED[0], 10**4),
-        _percent(pools, expected * COMPILED[1], 10**4),
-        _percent(pools, high * COMPILED[2], 10**4),
-    )
+    shares = zip((slack.low, slack.expected, slack.high), COMPILED if _compiled(plan) else (100, 100, 100), strict=True)
+    return Range(*(_percent(pools, taken * compiled, 10**4) for taken, compiled in shares))
 
 
 def _device(plan: Plan, reserved: Range, gpu: Gpu | None) -> Range:
@@ -123,7 +112,7 @@ def _device(plan: Plan, reserved: Range, gpu: Gpu | None) -> Range:
 
 
 def _compiled(plan: Plan) -> bool:
-    return plan.workload is not None and plan.workload.compiled
+    return plan.workload is not None and plan.workload.compiled != "none"
 
 
 def _percent(size: int, percent: int, of: int = 100) -> int:

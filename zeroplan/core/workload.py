@@ -13,6 +13,7 @@ RECOMPUTE = ("none", "selective", "full")
 ATTENTION = ("flash", "eager", "fused-softmax")
 """The attention core: no scores kept, scores and their fp32 softmax kept, or the scores' softmax in 16 bits."""
 CHECKPOINT_TIERS = ("gpu", "cpu")
+COMPILED = ("none", "model", "all")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -32,7 +33,8 @@ class Workload:
     """What selective recomputation means, one of framework.SELECTIVE."""
     checkpoints: str = "gpu"
     """Where the inputs of recomputed blocks are kept."""
-    compiled: bool = False
+    compiled: str = "none"
+    """What runs under torch.compile, of COMPILED: nothing, the model's blocks, or the loss too."""
     packed_experts: bool = True
     """Whether the experts of a block are one module, as in transformers 5, or a list of modules."""
 
@@ -43,6 +45,7 @@ class Workload:
         check_range("--recompute", self.every, 1, 10**6, "blocks")
         check_member("--attention", self.attention, ATTENTION)
         check_members("--fused", self.fused, FUSIBLE)
+        check_member("--compile", self.compiled, COMPILED)
         check_member("--checkpoints", self.checkpoints, CHECKPOINT_TIERS)
 
     @property

@@ -45,7 +45,8 @@ class RequestJson(TypedDict):
     """Where full recomputation keeps the blocks' inputs: gpu or cpu."""
     experts: str | None
     """packed or listed."""
-    compiled: bool
+    compiled: str | None
+    """none, model (its blocks) or all (the loss too)."""
     assumed: dict[str, str]
     """What the model's file leaves out and its class fills in."""
 

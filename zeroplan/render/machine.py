@@ -96,7 +96,7 @@ def request_json(question: Question, node: str | None) -> contract.RequestJson:
         "fused": list(work.fused) if work else [],
         "checkpoints": work.checkpoints if work else None,
         "experts": ("packed" if work.packed_experts else "listed") if work else None,
-        "compiled": work.compiled if work else False,
+        "compiled": work.compiled if work else None,
         "assumed": dict(question.model.assumed),
     }
 

@@ -108,7 +108,7 @@ def batch(question: Question, varied: str = "", span: tuple[int, int] = (0, 0)) 
     tokens = ends.get("seq_len", format_count(work.seq_len))
     parts = [f"Micro-batch {sequences} x {tokens} tokens", f"recompute {work.how}", f"attention {work.attention}"]
     parts += [f"loss {work.loss.name}", *(f"fused {part}" for part in work.fused)]
-    parts += ["compiled"] if work.compiled else []
+    parts += [f"compiled {work.compiled}"] if work.compiled != "none" else []
     parts += [f"optimizer {question.kernel}"] if question.kernel != "fused" else []
     return f"{', '.join(parts)}."
 
@@ -134,7 +134,7 @@ def asked_batch(question: Question) -> list[str]:
     asked += [f"--fused {','.join(work.fused) or 'none'}"] if work.fused != framework.fused else []
     asked += [f"--checkpoints {work.checkpoints}"] if work.checkpoints != "gpu" else []
     asked += ["--experts listed"] if not work.packed_experts else []
-    return asked + (["--compile"] if work.compiled else [])
+    return asked + ([f"--compile {work.compiled}"] if work.compiled != "none" else [])
 
 
 def about_model(question: Question) -> str:
