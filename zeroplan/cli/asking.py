@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
-from zeroplan.cli.batch import read_workload, typed
+from zeroplan.cli.batch import missing, read_workload, typed
 from zeroplan.core.framework import STAGES, Framework
 from zeroplan.core.hardware import LARGEST_CLUSTER, Gpu, Node
 from zeroplan.core.model import LARGEST_MODEL, Model
@@ -135,11 +135,6 @@ def shipped_question(asked: Asked) -> Question | None:
         return None
     framework = asked.presets.framework(SHIPPED)
     return question.under(framework, question.recipe) if framework.runs(question.recipe.name) else None
-
-
-def missing(option: str, example: str) -> InputError:
-    """The error for a required option."""
-    return InputError(option, "is missing.", f"Example: {example}.")
 
 
 def parse_params(text: str, where: str = "--params") -> int:

@@ -16,6 +16,7 @@ from zeroplan.units import parse_count
 if TYPE_CHECKING:
     from zeroplan.cli.asking import Given
     from zeroplan.core.model import Model
+    from zeroplan.core.question import Question
     from zeroplan.formats.presets import Presets
 
 NEEDS_SEQ_LEN = (*("micro_batch", "recompute", "attention", "loss", "fused", "checkpoints", "experts", "compiled"),)
@@ -35,8 +36,10 @@ def read_workload(
     if given["seq_len"] is None and "seq_len" not in assumed:
         _check_idle(given)
         return None
-    if model is not None and not model.known and "params" not in assumed:
-        raise InputError("--seq-len", "activations need the model's shape.", "Give --model instead of --params.")
+    if model is not None and not model.known:
+        if "seq_len" in assumed or typed("seq_len"):
+            raise InputError("--seq-len", "activations need the model's shape.", "Give --model instead of --params.")
+        return None  # a variable of the environment that this question cannot use
     faults = Faults()
     seq_len = assumed.get("seq_len") or faults.attempt(partial(parse_seq_len, given["seq_len"] or ""))
     micro_batch = assumed.get("micro_batch") or faults.attempt(partial(parse_micro_batch, given["micro_batch"]))
@@ -63,6 +66,23 @@ def read_workload(
         compiled=given["compiled"],
         packed_experts=given["experts"] == "packed",
     )
+
+
+def check_activations(question: Question, where: str) -> None:
+    """Raise where an answer needs activations that are not counted."""
+    model = question.model
+    if question.counts_activations:
+        return
+    if not model.known:
+        raise InputError(where, "needs a model and a length.", "Example: --model llama-3.1-8b --seq-len 4096.")
+    if question.workload is None:
+        raise missing("--seq-len", "--seq-len 4096")
+    raise InputError(where, f"the activations of {model.model_type or 'this model'} are not modelled yet.")
+
+
+def missing(option: str, example: str) -> InputError:
+    """The error for a required option."""
+    return InputError(option, "is missing.", f"Example: {example}.")
 
 
 def parse_seq_len(text: str, where: str = "--seq-len") -> int:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from zeroplan.cli import ANSWERED
-from zeroplan.cli.asking import Asked, ask, missing, no_cards
-from zeroplan.cli.batch import typed
+from zeroplan.cli.asking import Asked, ask, no_cards
+from zeroplan.cli.batch import missing, typed
 from zeroplan.cli.options import GroupedCommand, names_of, shared, starting
 from zeroplan.cli.output import show
 from zeroplan.core.claims import ClaimedBytes, claimed

@@ -9,7 +9,7 @@ import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
 from zeroplan.cli.asking import Asked, ask
-from zeroplan.cli.batch import typed
+from zeroplan.cli.batch import check_activations, typed
 from zeroplan.cli.options import GroupedCommand, shared, starting
 from zeroplan.cli.output import show
 from zeroplan.core.question import WORKLOAD_FIELDS
@@ -42,8 +42,8 @@ def command(what: str, **given: Unpack[Given]) -> int:
             name = f"--{option.replace('_', '-')}"
             raise InputError(name, f"solve {what} finds it.", f"Leave {name} out.")
     asked = ask(given, assumed={field: 1})
-    if field in WORKLOAD_FIELDS and not asked.question.counts_activations:
-        raise InputError("--model", f"solve {what} needs a model whose activations are modelled.", _ways_out(asked))
+    if field in WORKLOAD_FIELDS:
+        check_activations(asked.question, f"solve {what}")
     solutions = solve(asked.question, what)
 
     def table(style: Any) -> Any:
@@ -60,13 +60,6 @@ def command(what: str, **given: Unpack[Given]) -> int:
     )
     answers = (answer for solution in solutions for answer in (solution.answer, solution.tight_answer))
     return ANSWERED if any(answer is not None for answer in answers) else NOTHING_FITS
-
-
-def _ways_out(asked: Asked) -> str:
-    model = asked.question.model
-    if model.known:
-        return f"Those of {model.model_type or 'this model'} are not yet."
-    return "Example: --model llama-3.1-8b --seq-len 4096."
 
 
 def _json(asked: Asked, what: str, solutions: list[Solution]) -> dict[str, Any]:

@@ -9,10 +9,11 @@ import click
 
 from zeroplan.cli import ANSWERED
 from zeroplan.cli.asking import Asked, ask, no_cards, parse_gpus, parse_params
-from zeroplan.cli.batch import parse_micro_batch, parse_seq_len, typed
+from zeroplan.cli.batch import check_activations, parse_micro_batch, parse_seq_len, typed
 from zeroplan.cli.options import QUESTION, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.output import show
 from zeroplan.core.plan import MOST_MICRO_BATCHES
+from zeroplan.core.question import WORKLOAD_FIELDS
 from zeroplan.core.sweep import FIELDS, SweepPoint, sweep
 from zeroplan.errors import Faults, InputError, printable
 from zeroplan.units import parse_count
@@ -43,8 +44,10 @@ def command(over: tuple[str, ...], **given: Unpack[Given]) -> int:
     """
     name, values = parse_over(over)
     field = FIELDS[name]
-    assumed = {field: values[0]} if field in ("params", "gpus") else None
+    assumed = {field: values[0]} if field in ("params", "gpus", *WORKLOAD_FIELDS) else None
     asked = ask(given, otherwise=no_cards, assumed=assumed)
+    if field in WORKLOAD_FIELDS:
+        check_activations(asked.question, "sweep")
     points = sweep(asked.question, name, values)
 
     def table(style: Any) -> Any:

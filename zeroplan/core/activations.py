@@ -46,7 +46,7 @@ def _kept(plan: Plan, how: Setting) -> list[Term]:
         suffix = f".{names[part.name]}" if names[part.name] > 1 else ""
         terms.append(_part_term(part, layers, how, f"{part.name}{suffix}"))
     whole = _sum(_kept_parts(last.block, how))
-    end = _term("last_block", "last block's activations", whole, how, BEFORE_BACKWARD, SOURCES["norms"])
+    end = _term("last_block", "activations of the last block", whole, how, BEFORE_BACKWARD, SOURCES["norms"])
     return [*(term for term in terms if term.bytes), end]
 
 
@@ -62,7 +62,7 @@ def _part_term(part: Part, layers: int, how: Setting, name: str) -> Term:
     each, tokens = part.kept, how.work.tokens
     return Term(
         name=f"activations.{name}",
-        what=f"{part.name}, {layers} block{'s' if layers > 1 else ''}",
+        what=f"{part.name} of {layers} block{'s' if layers > 1 else ''}",
         role="activations",
         sharded=False,
         bytes=tokens * layers * each.count,
@@ -80,7 +80,7 @@ def _checkpoints(how: Setting, layers: int) -> Term:
     every = {"every": work.every} if work.every > 1 else {}
     return Term(
         name="activations.checkpoints",
-        what=f"block inputs, {kept}",
+        what=f"inputs of {kept} block{'s' if kept > 1 else ''}",
         role="activations",
         sharded=False,
         bytes=work.tokens * kept * size * how.shape.hidden,

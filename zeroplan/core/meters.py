@@ -94,7 +94,8 @@ def _reserved(plan: Plan, memory: Ledger, gpu: Gpu | None) -> Range:
     taken, needed = _taken(plan, memory, slack), need(plan, memory)
     expected = min(taken.expected, gpu.usable_bytes) if gpu else taken.expected
     expected = max(expected, needed.squeezed)
-    return Range(min(taken.low, expected), expected, max(needed.comfortable, expected))
+    low = taken.low if taken.low <= expected else min(memory.peak_bytes, expected)
+    return Range(low, expected, max(needed.comfortable, expected))
 
 
 def _taken(plan: Plan, memory: Ledger, slack: Slack) -> Range:

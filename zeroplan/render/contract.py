@@ -295,7 +295,7 @@ class SolutionJson(TypedDict):
     tight_answer: int | None
     """What still fits by using the headroom, or if the allocator takes no more than expected."""
     at_limit: bool
-    """True: the answer is the most that zeroplan counts to, 1e18, and more may fit."""
+    """True: the answer is the most that zeroplan counts to, or that the model has positions for."""
     peak_bytes: int | None
     """At the answer."""
 

@@ -5,7 +5,7 @@ from zeroplan.core.question import Question
 from zeroplan.core.traffic import plain_gradient_bytes
 from zeroplan.core.verdict import FITS, TIGHT, CardAnswer, StageAnswer
 from zeroplan.render.labels import at_stages, listed, short_title, stage_label
-from zeroplan.units import counted, format_count, format_ratio, format_share, format_size
+from zeroplan.units import counted, format_count, format_exact, format_ratio, format_share, format_size
 
 PLAIN_TRAFFIC = "plain data parallelism"
 
@@ -28,7 +28,8 @@ def cards_summary(question: Question, answers: tuple[CardAnswer, ...]) -> str:
     if fitting:
         sentences.append(f"Lowest stage that fits: {_groups(fitting)}.")
     if tight:
-        sentences.append(f"Only by using the headroom: {_groups(tight)}.")
+        how = "May just fit" if question.counts_activations else "Only by using the headroom"
+        sentences.append(f"{how}: {_groups(tight)}.")
     if nothing:
         sentences.append(f"Nothing fits{at_stages(question)} on {listed(nothing)}.")
     return " ".join(sentences)
@@ -91,8 +92,9 @@ def assumptions(question: Question, varied: str = "", span: tuple[int, int] = (0
 
 def model_name(question: Question) -> str:
     """The model by name, where it has one, and its parameters."""
-    params = counted(question.params, "parameter")
-    return f"{question.model.name}, {params}," if question.model.name else params
+    if not question.model.name:
+        return counted(question.params, "parameter")
+    return f"{question.model.name}, {format_exact(question.params)} parameters,"
 
 
 def batch(question: Question, varied: str = "", span: tuple[int, int] = (0, 0)) -> str:
@@ -141,7 +143,7 @@ def about_model(question: Question) -> str:
     """What its file left out, and what else there is to say of it."""
     model = question.model
     assumed = ", ".join(f"{name} {value}" for name, value in model.assumed)
-    notes = [f"{note[0].upper()}{note[1:]}." for note in model.notes]
+    notes = [f"Of the model: {'; '.join(model.notes)}."] if model.notes else []
     return " ".join(([f"From class defaults: {assumed}."] if assumed else []) + notes)
 
 
@@ -150,6 +152,13 @@ def accounting(question: Question) -> str:
     paper = " (the paper)" if question.framework.name == "zero" else ""
     total = question.recipe.bytes_per_parameter
     return f"Recipe {question.recipe.name}: {total} bytes per parameter. Framework {question.framework.name}{paper}."
+
+
+def tight_means(question: Question) -> str:
+    """What tight is said of."""
+    if question.counts_activations:
+        return "tight: fits if the allocator takes no more than expected."
+    return "tight: fits only by using the headroom."
 
 
 def yardstick(found: Estimate) -> str:

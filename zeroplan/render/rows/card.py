@@ -13,7 +13,7 @@ from zeroplan.render.notes import card_notes
 from zeroplan.render.rows.bar import bar, legend, letters
 from zeroplan.render.rows.stages import stages_grid
 from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
-from zeroplan.render.rows.whole import binding_blocks, meters_grid, moments_grid
+from zeroplan.render.rows.whole import binding_blocks, meters_grid, moments_grid, saving
 from zeroplan.render.sentences import asked_batch, asked_model, assumptions, card_summary, usable_memory, yardstick
 from zeroplan.units import format_ratio, format_seconds
 
@@ -45,7 +45,13 @@ def ledger_blocks(shown: StageAnswer, style: Style) -> list[Block]:
     assert found is not None  # the caller checked
     if found.plan.workload is None or shown.meters is None:
         return [memory_grid(found, style), *_traffic_blocks(found, style)]
-    return [meters_grid(shown.meters, style), moments_grid(found, style), *_traffic_blocks(found, style)]
+    written = saving(found, style)
+    return [
+        meters_grid(shown.meters, style),
+        moments_grid(found, style),
+        *([Paragraph(written, tight=True)] if written else []),
+        *_traffic_blocks(found, style),
+    ]
 
 
 def memory_grid(found: Estimate, style: Style) -> Grid:

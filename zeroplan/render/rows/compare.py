@@ -5,7 +5,7 @@ from zeroplan.core.question import Question
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import stage_label
 from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
-from zeroplan.render.sentences import assumptions, cards_summary
+from zeroplan.render.sentences import assumptions, cards_summary, tight_means
 from zeroplan.units import format_count, format_number, format_seconds
 
 ROOMY = 100
@@ -22,7 +22,7 @@ def compare_blocks(question: Question, rows: list[Comparison], style: Style) -> 
         *([Paragraph(cheapest, tight=True)] if cheapest else []),
         Paragraph(assumptions(question)),
         _grid(question, rows, style),
-        Paragraph(_footer(style), DIM),
+        Paragraph(_footer(question, style), DIM),
     ]
 
 
@@ -92,11 +92,13 @@ def _cheapest(rows: list[Comparison]) -> str:
     return f"Cheapest by the hour, of {len(priced)} with a known price: {where}, {_price(best)} USD/h."
 
 
-def _footer(style: Style) -> str:
+def _footer(question: Question, style: Style) -> str:
+    counted = question.counts_activations
+    whole = "it fits" if counted else "the states fit; --headroom leaves room for activations"
     return (
-        f"usable, left: {style.unit} per GPU, left of the budget at the lowest stage for activations. tight: fits "
-        "only by using the headroom. link s: the step's traffic by a ring at link speed. Z0 to Z3: the fewest GPUs at "
-        "which the states fit; --headroom leaves room for activations. USD/h: all nodes, on demand. It "
+        f"usable, left: {style.unit} per GPU, left of the budget at the lowest stage"
+        f"{'' if counted else ' for activations'}. {tight_means(question)} link s: the step's traffic by a ring at "
+        f"link speed. Z0 to Z3: the fewest GPUs at which {whole}. USD/h: all nodes, on demand. It "
         "and link s are of the same node: that of --node, else the cheapest to rent, else the usual one; json and csv "
         "name it. Sort with --sort."
     )

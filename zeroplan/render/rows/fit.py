@@ -10,7 +10,7 @@ from zeroplan.render.labels import stage_label
 from zeroplan.render.notes import cards_notes
 from zeroplan.render.rows.stages import stages_grid
 from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
-from zeroplan.render.sentences import assumptions, cards_summary, yardstick
+from zeroplan.render.sentences import assumptions, cards_summary, tight_means, yardstick
 from zeroplan.units import format_seconds
 
 
@@ -56,13 +56,10 @@ def _card_row(answer: CardAnswer, style: Style) -> tuple[Cell, ...]:
 
 def _left(question: Question) -> str:
     if question.counts_activations:
-        return (
-            "left: of usable memory, with what the allocator is expected to take. "
-            "tight: fits if the allocator takes no more than expected."
-        )
+        return f"left: of usable memory, with what the allocator is expected to take. {tight_means(question)}"
     return (
         f"left: of usable memory less the headroom. Not counted: {question.framework.not_counted}. "
-        "tight: fits only by using the headroom."
+        f"{tight_means(question)}"
     )
 
 

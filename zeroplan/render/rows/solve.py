@@ -71,8 +71,8 @@ def _grid(question: Question, what: str, solutions: list[Solution], style: Style
 
 def _answer(question: Question, solution: Solution, what: str) -> Cell:
     answer, tight = solution.answer, solution.tight_answer
-    if solution.at_limit:
-        return cell(f"{format_count(answer or 0)} or more")
+    if solution.at_limit and answer == SOLVERS[what].last:
+        return cell(f"{format_count(answer)} or more")
     if not question.counts_activations or answer == tight:
         return _plain(answer, what)
     if answer is None:
@@ -99,4 +99,7 @@ def _footer(what: str, question: Question, solutions: list[Solution]) -> str:
         if ranges
         else ""
     )
-    return f"{spread}{FINE[what]} Stages: {names}."
+    shape = question.model.architecture
+    learned = what == "max-seq-len" and shape and any(s.at_limit and s.answer == shape.positions for s in solutions)
+    fine = f"The model has no more than {format_count(shape.positions)} positions." if shape and learned else FINE[what]
+    return f"{spread}{fine} Stages: {names}."

@@ -6,7 +6,7 @@ from zeroplan.core.verdict import DOES_NOT_FIT, FITS, NOT_OFFERED, TIGHT
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import stage_label
 from zeroplan.render.rows.style import VERDICT_STYLES, Style
-from zeroplan.render.sentences import assumptions
+from zeroplan.render.sentences import assumptions, tight_means
 from zeroplan.units import counted, format_count, format_ratio
 
 MARKS = {FITS: "", TIGHT: " tight", DOES_NOT_FIT: " no", NOT_OFFERED: ""}
@@ -22,7 +22,7 @@ def sweep_blocks(question: Question, over: str, points: list[SweepPoint], style:
         Paragraph(setting),
         *(block for card in cards for block in _memory_blocks(over, points, card, style)),
         _traffic_grid(over, points, style),
-        *([Paragraph("no: does not fit. tight: fits only by using the headroom.", DIM)] if question.cards else []),
+        *([Paragraph(f"no: does not fit. {tight_means(question)}", DIM)] if question.cards else []),
     ]
 
 

@@ -38,9 +38,17 @@ def moments_grid(found: Estimate, style: Style) -> Grid:
         Column(""),
         *(Column(moment, right=True) for moment in moments),
     )
-    rows = [_term_row(term, moments, style) for term in found.memory.terms]
+    shown = [term for term in found.memory.terms if any(moment in term.moments for moment in moments)]
+    rows = [_term_row(term, moments, style) for term in shown]
     sums = tuple(_sum(found, moment, style) for moment in moments)
     return Grid(columns, (*rows, (cell("together", STRONG), cell(""), *sums)))
+
+
+def saving(found: Estimate, style: Style) -> str:
+    """What writing a full checkpoint takes, beside the states; empty where nothing is gathered for it."""
+    at_save = [term for term in found.memory.terms if term.moments == ("save",)]
+    parts = [f"{style.size(term.bytes)} {style.unit} {term.what} ({term.tier.upper()})" for term in at_save]
+    return f"Saving a full checkpoint takes {listed(parts)}." if parts else ""
 
 
 def _term_row(term: Term, moments: tuple[str, ...], style: Style) -> tuple[Cell, ...]:
@@ -74,8 +82,8 @@ def meters_grid(shown: Meters, style: Style) -> Grid:
 
 def binding_blocks(found: Binding, unit: str) -> list[Block]:
     """Which moment and terms make the peak, and the cheapest mends."""
-    largest = listed(f"{term.what} {format_size(term.bytes, unit)}" for term in found.terms)
-    lines = [f"The peak is {MOMENT_WORDS[found.moment]}; the largest there: {largest} {unit}."]
+    largest = listed(f"{format_size(term.bytes, unit)} {unit} {term.what}" for term in found.terms)
+    lines = [f"The peak is {MOMENT_WORDS[found.moment]}; largest there: {largest}."]
     if found.mends:
         lines.append("To mend it: " + "; ".join(_mend(mend, unit) for mend in found.mends) + ".")
     if found.mends and found.higher_saves_bytes is not None and not _helps(found):
