@@ -5,8 +5,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from zeroplan.core.blocks import Architecture, Attention, Block, FeedForward, Module, Run, Stack
 from zeroplan.core.hardware import Gpu
-from zeroplan.core.model import Architecture, Attention, Block, FeedForward, Model, Module, Run, Stack
+from zeroplan.core.model import Model
 from zeroplan.core.question import Card, Question
 from zeroplan.core.workload import Workload
 from zeroplan.errors import InputError

@@ -13,8 +13,11 @@ from zeroplan.core.estimate import estimate, memory
 from zeroplan.core.framework import MOMENTS
 from zeroplan.core.hardware import Gpu
 from zeroplan.core.ledger import Ledger
+from zeroplan.core.mends import binding, selective_percent
 from zeroplan.core.meters import meters, need
 from zeroplan.core.question import Card, Question
+from zeroplan.core.solve import SOLVERS, solve
+from zeroplan.core.verdict import DOES_NOT_FIT, FITS, TIGHT, fit
 from zeroplan.core.workload import Workload
 from zeroplan.formats.huggingface import read_config
 from zeroplan.formats.presets import Presets
@@ -233,3 +236,93 @@ def test_a_chunked_loss_holds_one_chunk() -> None:
         return sum(term.bytes for term in ledger.alive_at("loss") if term.name.startswith("logits"))
 
     assert logits(whole) == 8 * logits(parts)
+
+
+def own(usable_bytes: int) -> tuple[Card, ...]:
+    return (Card(gpu=Gpu(name="custom", title="own", usable_bytes_stated=usable_bytes)),)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    framework=st.sampled_from(FRAMEWORKS),
+    what=st.sampled_from(["max-micro-batch", "max-seq-len", "min-gpus"]),
+    usable=st.integers(10**7, 10**11),
+    recompute=st.sampled_from(["none", "full"]),
+)
+def test_what_is_solved_for_fits_and_the_next_does_not(framework: str, what: str, usable: int, recompute: str) -> None:
+    question = ask(framework, recompute=recompute, cards=own(usable))
+    solver = SOLVERS[what]
+    step = -1 if solver.fewest else 1
+
+    def verdict(stage: int, at: int) -> str:
+        return fit(question.at(solver.field, at))[0].stage(stage).verdict
+
+    for solution in solve(question, what):
+        for answer, good in ((solution.answer, (FITS,)), (solution.tight_answer, (FITS, TIGHT))):
+            if answer is None:
+                assert verdict(solution.stage, solver.last if solver.fewest else 1) not in good
+                continue
+            assert verdict(solution.stage, answer) in good
+            if answer + step not in (0, solver.last + 1):
+                assert verdict(solution.stage, answer + step) not in good
+
+
+def test_a_sequence_is_no_longer_than_the_positions() -> None:
+    config = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 2, "n_positions": 128, "vocab_size": 100}
+    question = ask("zero", read_config(config), 1, seq_len=16, cards=own(10**12))
+    assert [(s.answer, s.at_limit) for s in solve(question, "max-seq-len")] == [(128, True)] * 4
+
+
+def test_the_verdict_compares_reserved_memory_with_usable_memory() -> None:
+    """fits when high is within it, tight when only the expected is (or can be squeezed to be), else does not fit."""
+    plan = ask("fsdp2", seq_len=4096).plan(None, 3)
+    needed = need(plan, memory(plan))
+    edges = ((needed.comfortable, FITS), (needed.comfortable - 1, TIGHT), (needed.squeezed, TIGHT))
+    for usable, expected in (*edges, (needed.squeezed - 1, DOES_NOT_FIT)):
+        answer = fit(ask("fsdp2", seq_len=4096, cards=own(usable)))[0].stage(3)
+        assert answer.verdict == expected
+        assert answer.meters is not None
+        assert answer.meters.reserved is not None
+        assert (answer.meters.reserved.high <= usable) == (expected == FITS)
+        assert (answer.meters.reserved.expected <= usable) == (expected != DOES_NOT_FIT)
+
+
+def test_mends_save_what_they_say() -> None:
+    question = ask("fsdp2", PRESETS.model("llama-3.1-8b").model, seq_len=8192, micro_batch=4, cards=own(80 * GIB))
+    answer = fit(question)[0].stage(3)
+    found = binding(question, question.cards[0], answer)
+    assert found is not None
+    assert answer.verdict == DOES_NOT_FIT
+    options = [mend.option for mend in found.mends]
+    assert options == ["--loss chunked", "--micro-batch 1", "--recompute selective", "--recompute full"]
+    smaller = fit(question.at("micro_batch", 1))[0].stage(3)
+    [one] = [mend for mend in found.mends if mend.option == "--micro-batch 1"]
+    assert answer.estimate is not None
+    assert smaller.estimate is not None
+    assert one.saved_bytes == answer.estimate.memory.peak_bytes - smaller.estimate.memory.peak_bytes
+    assert one.verdict == smaller.verdict
+    assert found.higher_saves_bytes is None
+
+
+def test_nothing_is_to_mend_where_it_fits() -> None:
+    question = ask("zero", cards=own(10**12))
+    found = binding(question, question.cards[0], fit(question)[0].stage(1))
+    assert found is not None
+    assert found.mends == ()
+
+
+@pytest.mark.parametrize(("selective", "percent"), [("matmuls", 13), ("attention", 1)])
+def test_the_price_of_selective_recomputation(selective: str, percent: int) -> None:
+    """A third of the share of products done again, 12.2%; the core of GPT-3, 0.9% (Korthikanti et al., appendix A)."""
+    gpt3 = {
+        "model_type": "gpt2",
+        "n_embd": 12288,
+        "n_layer": 96,
+        "n_head": 96,
+        "n_positions": 2048,
+        "vocab_size": 51200,
+    }
+    model = (
+        PRESETS.model("llama-3.1-8b").model if selective == "matmuls" else read_config({**gpt3, "vocab_size": 51200})
+    )
+    assert selective_percent(ask("zero", model, seq_len=2048, selective=selective)) == percent

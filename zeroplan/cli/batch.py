@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from zeroplan.core.framework import FUSIBLE, Framework
-from zeroplan.core.workload import LARGEST_BATCH, LONGEST_SEQUENCE, RECOMPUTE, Workload
+from zeroplan.core.choices import FUSIBLE, LARGEST_BATCH, LONGEST_SEQUENCE, RECOMPUTE
 from zeroplan.errors import Faults, InputError, printable
 from zeroplan.units import parse_count
 
 if TYPE_CHECKING:
     from zeroplan.cli.asking import Given
+    from zeroplan.core.framework import Framework
     from zeroplan.core.model import Model
     from zeroplan.core.question import Question
+    from zeroplan.core.workload import Workload
     from zeroplan.formats.presets import Presets
 
 NEEDS_SEQ_LEN = (*("micro_batch", "recompute", "attention", "loss", "fused", "checkpoints", "experts", "compiled"),)
@@ -40,6 +41,8 @@ def read_workload(
         if "seq_len" in assumed or typed("seq_len"):
             raise InputError("--seq-len", "activations need the model's shape.", "Give --model instead of --params.")
         return None  # a variable of the environment that this question cannot use
+    from zeroplan.core.workload import Workload
+
     faults = Faults()
     seq_len = assumed.get("seq_len") or faults.attempt(partial(parse_seq_len, given["seq_len"] or ""))
     micro_batch = assumed.get("micro_batch") or faults.attempt(partial(parse_micro_batch, given["micro_batch"]))

@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from zeroplan.core.framework import KERNELS
-from zeroplan.core.workload import ATTENTION, CHECKPOINT_TIERS, COMPILED
+from zeroplan.core.choices import ATTENTION, CHECKPOINT_TIERS, COMPILED, KERNELS
 
 F = TypeVar("F", bound=Callable[..., Any])
 QUESTION, HARDWARE, ACCOUNTING, DETAIL, OUTPUT = "Question", "Hardware", "Accounting", "Detail", "Output"

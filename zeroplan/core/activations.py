@@ -6,11 +6,11 @@ every block, and makes the block whole again when the backward pass reaches it.
 
 from dataclasses import replace
 
+from zeroplan.core.blocks import Block
 from zeroplan.core.flight import SOURCE as IN_FLIGHT
 from zeroplan.core.flight import gradients_in_flight, matmul_outputs
 from zeroplan.core.kept import MEASURED, SOURCES, Part, Setting, block_parts, checkpoint_bytes, final_norm, total
 from zeroplan.core.ledger import Term
-from zeroplan.core.model import Block
 from zeroplan.core.plan import Plan
 from zeroplan.core.sharding import Elements
 
@@ -54,7 +54,7 @@ def _kept_parts(block: Block, how: Setting) -> list[Part]:
     if how.work.recompute != "selective":
         return block_parts(block, how)
     if how.work.selective == "attention":
-        return block_parts(block, replace(how, work=replace(how.work, attention="flash")))
+        return block_parts(block, how._replace(work=replace(how.work, attention="flash")))
     return [matmul_outputs(block, how)]
 
 

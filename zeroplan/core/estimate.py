@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-from zeroplan.core.activations import activations
 from zeroplan.core.buffers import framework_buffers
 from zeroplan.core.ledger import Ledger, Traffic
 from zeroplan.core.plan import Plan
@@ -45,7 +44,12 @@ def estimate(plan: Plan) -> Estimate:
 
 def memory(plan: Plan) -> Ledger:
     """The memory ledger alone."""
-    return Ledger((*model_states(plan), *framework_buffers(plan), *activations(plan)))
+    held = (*model_states(plan), *framework_buffers(plan))
+    if plan.workload is None:
+        return Ledger(held)
+    from zeroplan.core.activations import activations  # not always counted
+
+    return Ledger((*held, *activations(plan)))
 
 
 def in_psi(elements: int, params: int) -> float:

@@ -3,8 +3,8 @@
 Measured with the same code as kept.py: the most that is alive beyond what was kept when the pass reaches the block.
 """
 
+from zeroplan.core.blocks import Architecture, Attention, Block, FeedForward
 from zeroplan.core.kept import FP32_BYTES, Part, Piece, Setting, parts_of, total
-from zeroplan.core.model import Architecture, Attention, Block, FeedForward
 from zeroplan.core.sharding import Elements
 
 SOURCE = (

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from zeroplan.core.checks import check_member, check_members, check_range, check_text
+from zeroplan.core.choices import FUSIBLE, KERNELS
 from zeroplan.core.hardware import STRICT
 from zeroplan.core.recipe import ROLES
 from zeroplan.errors import InputError
@@ -26,11 +27,8 @@ COUNTS = ("params", "shard")
 """Element counts that every plan has; a framework adds its own limits."""
 MODEL_COUNTS = ("root", "head", "block", "block_shard", "blocks_shard", "module_pair", "tensor", "slice")
 """Element counts that need the model's modules: what uses them is counted only with the activations."""
-KERNELS = ("fused", "foreach", "loop")
-"""How the optimizer's step runs: one kernel, one list at a time, or one tensor at a time."""
 SELECTIVE = ("attention", "matmuls")
 """What selective recomputation keeps: all but the attention core, or every second matrix product."""
-FUSIBLE = ("norm", "mlp")
 
 
 def moments_of(name: str) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ CPU keeps otherwise than CUDA (dropout masks, statistics of norms) is corrected.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from zeroplan.core.model import Architecture, Attention, Block, FeedForward
+from zeroplan.core.blocks import Architecture, Attention, Block, FeedForward
 from zeroplan.core.sharding import Elements
 from zeroplan.core.workload import Workload
 
@@ -38,8 +38,7 @@ Piece = tuple[int, Mapping[str, int]]
 """A number of bytes times the dimensions that it is multiplied with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(NamedTuple):
     """How a block is computed."""
 
     shape: Architecture
@@ -57,8 +56,7 @@ class Setting:
         return part in self.work.fused
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Part:
+class Part(NamedTuple):
     """Bytes per token that one part of a block keeps."""
 
     name: str

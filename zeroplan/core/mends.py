@@ -1,9 +1,10 @@
 """What would make a plan smaller: one change at a time, what it saves and what it costs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from zeroplan.core.estimate import Estimate, estimate
+from zeroplan.core.estimate import Estimate, estimate, memory
 from zeroplan.core.flight import matmul_weights
 from zeroplan.core.ledger import Term
 from zeroplan.core.meters import need
@@ -11,8 +12,9 @@ from zeroplan.core.question import Card, Question
 from zeroplan.core.verdict import FITS, StageAnswer, verdict
 from zeroplan.core.workload import Workload
 
-Change = tuple[str, tuple[Question, int], Callable[[Estimate, Estimate], str]]
-"""What to type, the question and stage with it, and what it costs, from both estimates."""
+Change = tuple[str, Question, int, str]
+"""What to type, the question and stage with it, and what it costs; no words: its traffic."""
+CHUNKS = 8  # of the bundled loss `chunked`, presets/loss/chunked.toml
 FULL_PRICE = "+33% compute"
 """One more forward pass for a forward and a backward of twice its cost: Korthikanti et al. (arXiv 2205.05198)
 section 5; measured there: 39%."""
@@ -53,25 +55,29 @@ def binding(question: Question, card: Card, answer: StageAnswer) -> Binding | No
     if found is None or not question.counts_activations:
         return None
     alive = sorted(found.memory.alive_at(found.memory.peak_moment), key=lambda term: -term.bytes)
-    mends = () if answer.verdict == FITS else tuple(_mends(question, card, found))
     return Binding(
         stage=answer.stage,
         moment=found.memory.peak_moment,
         terms=tuple(alive[:3]),
-        mends=mends,
-        higher_saves_bytes=_higher(question, card, found),
+        mends=() if answer.verdict == FITS else tuple(_mends(question, card, found)),
+        higher_saves_bytes=_higher(question, found),
     )
 
 
 def _mends(question: Question, card: Card, found: Estimate) -> Iterator[Mend]:
-    stage = found.plan.strategy.stage
-    for option, changed, price in _changes(question, stage):
-        other = estimate(changed[0].plan(card, changed[1]))
+    for option, other, price in _tried(question, found.plan.strategy.stage):
         saved = found.memory.peak_bytes - other.memory.peak_bytes
         if saved * WORTH >= found.memory.peak_bytes:
-            needs = need(other.plan, other.memory)
-            said = verdict(needs, question.budget_bytes(card), card.gpu.usable_bytes)
-            yield Mend(option=option, saved_bytes=saved, price=price(found, other), verdict=said)
+            said = verdict(need(other.plan, other.memory), question.budget_bytes(card), card.gpu.usable_bytes)
+            yield Mend(option=option, saved_bytes=saved, price=price or _traffic(found, other), verdict=said)
+
+
+@lru_cache(maxsize=4)
+def _tried(question: Question, stage: int) -> tuple[tuple[str, Estimate, str], ...]:
+    """Every change with its estimate, which is the same on all cards."""
+    return tuple(
+        (option, estimate(changed.plan(None, at)), price) for option, changed, at, price in _changes(question, stage)
+    )
 
 
 def _changes(question: Question, stage: int) -> Iterator[Change]:
@@ -79,19 +85,23 @@ def _changes(question: Question, stage: int) -> Iterator[Change]:
     work = question.workload
     assert work is not None  # the caller checked
     yield from _free(question, stage, work)
-    for higher in question.framework.stage_numbers:
-        if higher > stage and question.offers(higher):
-            yield f"--stage {higher}", (question, higher), _traffic
+    for higher in _higher_stages(question, stage):
+        yield f"--stage {higher}", question, higher, ""
     if work.micro_batch > 1:
-        yield "--micro-batch 1", (question.at("micro_batch", 1), stage), lambda _a, _b: _passes(work)
+        price = f"{work.micro_batch} times the passes for as many tokens"
+        yield "--micro-batch 1", question.at("micro_batch", 1), stage, price
     if work.recompute == "none" and (work.selective == "matmuls" or work.attention != "flash"):
         again = _with(question, replace(work, recompute="selective"))
-        yield "--recompute selective", (again, stage), lambda _a, _b: f"+{selective_percent(question)}% compute"
+        yield "--recompute selective", again, stage, f"+{selective_percent(question)}% compute"
     if not work.recomputes:
-        yield "--recompute full", (_with(question, replace(work, recompute="full")), stage), lambda _a, _b: FULL_PRICE
+        yield "--recompute full", _with(question, replace(work, recompute="full")), stage, FULL_PRICE
     elif work.checkpoints == "gpu":
-        on_cpu = _with(question, replace(work, checkpoints="cpu"))
-        yield "--checkpoints cpu", (on_cpu, stage), lambda _a, _b: "copies to the CPU and back"
+        yield (
+            "--checkpoints cpu",
+            _with(question, replace(work, checkpoints="cpu")),
+            stage,
+            "copies to the CPU and back",
+        )
 
 
 def selective_percent(question: Question) -> int:
@@ -113,11 +123,10 @@ def selective_percent(question: Question) -> int:
 
 def _free(question: Question, stage: int, work: Workload) -> Iterator[Change]:
     if work.attention != "flash":
-        flash = _with(question, replace(work, attention="flash"))
-        yield "--attention flash", (flash, stage), lambda _a, _b: "no price"
+        yield "--attention flash", _with(question, replace(work, attention="flash")), stage, "no price"
     if work.loss.chunks == 1 and work.loss.backward_bytes > 1:
-        chunks = replace(work.loss, chunks=8)
-        yield "--loss chunked", (_with(question, replace(work, loss=chunks)), stage), lambda _a, _b: "no more compute"
+        chunked = _with(question, replace(work, loss=replace(work.loss, chunks=CHUNKS)))
+        yield "--loss chunked", chunked, stage, "no more compute"
 
 
 def _with(question: Question, work: Workload) -> Question:
@@ -134,15 +143,13 @@ def _traffic(before: Estimate, after: Estimate) -> str:
     return f"{percent}% {'more' if more > 0 else 'less'} traffic"
 
 
-def _passes(work: Workload) -> str:
-    return f"{work.micro_batch} times the passes for as many tokens"
+def _higher_stages(question: Question, stage: int) -> list[int]:
+    return [other for other in question.framework.stage_numbers if other > stage and question.offers(other)]
 
 
-def _higher(question: Question, card: Card, found: Estimate) -> int | None:
+def _higher(question: Question, found: Estimate) -> int | None:
     """What the best higher stage saves; negative where it needs more."""
-    stage = found.plan.strategy.stage
-    higher = [other for other in question.framework.stage_numbers if other > stage and question.offers(other)]
+    higher = _higher_stages(question, found.plan.strategy.stage)
     if not higher:
         return None
-    peaks = [estimate(question.plan(card, other)).memory.peak_bytes for other in higher]
-    return found.memory.peak_bytes - min(peaks)
+    return found.memory.peak_bytes - min(memory(question.plan(None, stage)).peak_bytes for stage in higher)

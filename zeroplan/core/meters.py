@@ -2,6 +2,7 @@
 driver shows. Each is a range, low to high, in bytes per GPU."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zeroplan.core.framework import Slack
 from zeroplan.core.hardware import MIB, Gpu
@@ -20,8 +21,7 @@ NCCL_MIB = (342, 544, 1600)
 issue 964), about 1600 (NVIDIA/nccl issue 864)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Range:
+class Range(NamedTuple):
     """Bytes per GPU: the least, the expected and the most."""
 
     low: int
@@ -46,8 +46,7 @@ class Meters:
     """nvidia-smi: the allocator, the CUDA context and NCCL."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Need:
+class Need(NamedTuple):
     """What a plan needs of a card, bytes: comfortably, and with every cached block given back."""
 
     comfortable: int

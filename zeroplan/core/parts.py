@@ -5,8 +5,8 @@ Shapes are those of the modules in transformers 5.
 
 from collections.abc import Iterator
 
+from zeroplan.core.blocks import Attention, FeedForward, Module, Shape
 from zeroplan.core.dimensions import Dims
-from zeroplan.core.model import Attention, FeedForward, Module, Shape
 
 
 def linear(name: str, out: int, inside: int, bias: bool = False) -> Module:

@@ -1,14 +1,20 @@
 """A plan: the five inputs together, legal by construction."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from zeroplan.core.checks import check_member, check_range
-from zeroplan.core.framework import KERNELS, STAGES, Framework, Holding, Stage
+from zeroplan.core.choices import KERNELS
+from zeroplan.core.framework import STAGES, Framework, Holding, Stage
 from zeroplan.core.hardware import Cluster
 from zeroplan.core.model import Model
 from zeroplan.core.recipe import Recipe
-from zeroplan.core.workload import Workload
 from zeroplan.errors import InputError
+
+if TYPE_CHECKING:  # activations are not always counted
+    from zeroplan.core.workload import Workload
 
 MOST_MICRO_BATCHES = 10**6
 

@@ -1,7 +1,9 @@
 """What a user asks: one model on some cards, under one recipe and framework."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zeroplan.core.checks import check_member
 from zeroplan.core.framework import STAGES, Framework
@@ -9,8 +11,10 @@ from zeroplan.core.hardware import Cluster, Gpu, Node
 from zeroplan.core.model import Model
 from zeroplan.core.plan import Plan, Strategy, check_runs, stage_lacking
 from zeroplan.core.recipe import Recipe
-from zeroplan.core.workload import Workload
 from zeroplan.units import Share
+
+if TYPE_CHECKING:  # activations are not always counted
+    from zeroplan.core.workload import Workload
 
 WORKLOAD_FIELDS = ("seq_len", "micro_batch")
 
@@ -78,7 +82,7 @@ class Question:
         usable = card.gpu.usable_bytes
         return usable - self.headroom.of(usable)
 
-    def at(self, field: str, value: int) -> "Question":
+    def at(self, field: str, value: int) -> Question:
         """The same question with another number in `params`, `gpus`, `grad_accum`, `seq_len` or `micro_batch`."""
         changed: dict[str, Any] = {field: value}
         if field == "params":
@@ -87,6 +91,6 @@ class Question:
             return replace(self, workload=replace(self.workload, **changed))
         return replace(self, **changed)
 
-    def under(self, framework: Framework, recipe: Recipe) -> "Question":
+    def under(self, framework: Framework, recipe: Recipe) -> Question:
         """The same question to another framework."""
         return replace(self, framework=framework, recipe=recipe)

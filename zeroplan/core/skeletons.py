@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
+from zeroplan.core.blocks import Architecture, Block, Module, Run, Stack
 from zeroplan.core.dimensions import Dims
-from zeroplan.core.model import Architecture, Block, Module, Run, Stack
 from zeroplan.core.parts import (
     attention,
     attention_of,

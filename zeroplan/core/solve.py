@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from zeroplan.core.choices import LARGEST_BATCH, LONGEST_SEQUENCE
 from zeroplan.core.estimate import memory
 from zeroplan.core.hardware import LARGEST_CLUSTER
 from zeroplan.core.meters import Need, need
 from zeroplan.core.model import LARGEST_MODEL
 from zeroplan.core.question import Card, Question
-from zeroplan.core.workload import LARGEST_BATCH, LONGEST_SEQUENCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -3,17 +3,16 @@
 from dataclasses import dataclass
 
 from zeroplan.core.checks import check_member, check_members, check_range
-from zeroplan.core.framework import FUSIBLE
+from zeroplan.core.choices import (
+    ATTENTION,
+    CHECKPOINT_TIERS,
+    COMPILED,
+    FUSIBLE,
+    LARGEST_BATCH,
+    LONGEST_SEQUENCE,
+    RECOMPUTE,
+)
 from zeroplan.core.loss import Loss
-
-LONGEST_SEQUENCE = 10**9
-LARGEST_BATCH = 10**9
-RECOMPUTE = ("none", "selective", "full")
-"""What the backward pass computes again instead of keeping it; `full` keeps each block's input only."""
-ATTENTION = ("flash", "eager", "fused-softmax")
-"""The attention core: no scores kept, scores and their fp32 softmax kept, or the scores' softmax in 16 bits."""
-CHECKPOINT_TIERS = ("gpu", "cpu")
-COMPILED = ("none", "model", "all")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
-from zeroplan.core.model import Module, Shape
+from zeroplan.core.blocks import Module, Shape
 from zeroplan.errors import one_line
 
 Named = Mapping[str, tuple[Shape, ...]]

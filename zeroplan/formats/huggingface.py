@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from zeroplan.core.blocks import Block, Module, Stack
 from zeroplan.core.dimensions import Dims
-from zeroplan.core.model import Block, Model, Module, Stack
+from zeroplan.core.model import Model
 from zeroplan.core.parts import linear, norm, table
 from zeroplan.core.skeletons import Skeleton, architecture, skeleton
 from zeroplan.errors import InputError, nearest, printable

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from zeroplan.core.framework import Claim, Framework, Holding, Slack, Stage, TransferRule
 from zeroplan.core.hardware import Gpu, Node
-from zeroplan.core.loss import Loss
 from zeroplan.core.recipe import Recipe, State
 
 if TYPE_CHECKING:  # not every question names a model, and words are seldom asked for
+    from zeroplan.core.loss import Loss
     from zeroplan.core.word import Word
     from zeroplan.formats.model_preset import ModelPreset
 
@@ -32,11 +32,15 @@ def record_type(kind: str) -> "type[Record]":
         from zeroplan.core.word import Word
 
         return Word
+    if kind == "loss":
+        from zeroplan.core.loss import Loss
+
+        return Loss
     if kind == "model":
         from zeroplan.formats.model_preset import ModelPreset
 
         return ModelPreset
-    return {"gpu": Gpu, "node": Node, "recipe": Recipe, "framework": Framework, "loss": Loss}[kind]
+    return {"gpu": Gpu, "node": Node, "recipe": Recipe, "framework": Framework}[kind]
 
 
 def build(record: Callable[..., R], name: str, data: dict[str, Any]) -> R:

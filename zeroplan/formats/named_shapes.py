@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from math import prod
 
-from zeroplan.core.model import Block, Model, Module, Run, Shape, Stack
+from zeroplan.core.blocks import Block, Module, Run, Shape, Stack
+from zeroplan.core.model import Model
 from zeroplan.errors import InputError, one_line, printable
 from zeroplan.formats.experts import packed_experts
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from zeroplan.core.framework import Framework
 from zeroplan.core.hardware import Gpu, Node
-from zeroplan.core.loss import Loss
 from zeroplan.core.question import Card
 from zeroplan.core.recipe import Recipe
 from zeroplan.errors import Faults, InputError, unknown_name
 from zeroplan.formats.kinds import KINDS, Record, build, record_type
 
 if TYPE_CHECKING:
+    from zeroplan.core.loss import Loss
     from zeroplan.core.word import Word
     from zeroplan.formats.model_preset import ModelPreset
 
@@ -75,7 +75,9 @@ class Presets:
     def framework(self, name: str, where: str = "--framework") -> Framework:
         return self._find("framework", name, where, Framework)
 
-    def loss(self, name: str, where: str = "--loss") -> Loss:
+    def loss(self, name: str, where: str = "--loss") -> "Loss":
+        from zeroplan.core.loss import Loss
+
         return self._find("loss", name, where, Loss)
 
     def model(self, name: str, where: str = "--model") -> "ModelPreset":
