@@ -2,11 +2,13 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.command import run
+from tests.command import SCREEN, run
 
 README = Path(__file__).parent.parent / "README.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
@@ -17,7 +19,23 @@ def blocks(language: str) -> list[str]:
 
 
 def screen(command: str) -> str:
-    return f"$ {command}\n{run(*shlex.split(command)[1:]).stdout}"
+    program, *args = shlex.split(command)
+    return f"$ {command}\n{run(*args).stdout if program == 'zeroplan' else python(*args)}"
+
+
+def python(*args: str) -> str:
+    """What `python ARGS` prints, from the project's folder."""
+    done = subprocess.run(
+        [sys.executable, *args],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=SCREEN,
+        cwd=README.parent,
+        timeout=120,
+        check=True,
+    )
+    return done.stdout
 
 
 def test_the_first_two_blocks_stand_alone() -> None:

@@ -314,15 +314,7 @@ def test_nothing_is_to_mend_where_it_fits() -> None:
 @pytest.mark.parametrize(("selective", "percent"), [("matmuls", 13), ("attention", 1)])
 def test_the_price_of_selective_recomputation(selective: str, percent: int) -> None:
     """A third of the share of products done again, 12.2%; the core of GPT-3, 0.9% (Korthikanti et al., appendix A)."""
-    gpt3 = {
-        "model_type": "gpt2",
-        "n_embd": 12288,
-        "n_layer": 96,
-        "n_head": 96,
-        "n_positions": 2048,
-        "vocab_size": 51200,
-    }
-    model = (
-        PRESETS.model("llama-3.1-8b").model if selective == "matmuls" else read_config({**gpt3, "vocab_size": 51200})
-    )
+    gpt3 = {"model_type": "gpt2", "n_embd": 12288, "n_layer": 96, "n_head": 96, "n_positions": 2048}
+    gpt3 |= {"vocab_size": 51200}
+    model = PRESETS.model("llama-3.1-8b").model if selective == "matmuls" else read_config(gpt3)
     assert selective_percent(ask("zero", model, seq_len=2048, selective=selective)) == percent
