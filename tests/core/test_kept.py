@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from zeroplan.core.kept import Setting, block_parts
+from zeroplan.core.kept import block_parts
+from zeroplan.core.setting import Setting
 from zeroplan.core.workload import Workload
 from zeroplan.formats.huggingface import read_config
 from zeroplan.formats.presets import Presets

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tests.core.test_laws import worked
 from zeroplan.core.estimate import estimate, memory
-from zeroplan.core.framework import MOMENTS
 from zeroplan.core.hardware import Gpu
 from zeroplan.core.ledger import Ledger
 from zeroplan.core.mends import binding, selective_percent
 from zeroplan.core.meters import meters, need
+from zeroplan.core.moments import MOMENTS
 from zeroplan.core.question import Card, Question
 from zeroplan.core.solve import SOLVERS, solve
 from zeroplan.core.verdict import DOES_NOT_FIT, FITS, TIGHT, fit

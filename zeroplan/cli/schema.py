@@ -15,7 +15,7 @@ def command(name: str | None) -> int:
     \b
     Example: zeroplan schema fit
     """
-    from zeroplan.render.contract import ANSWERS
+    from zeroplan.render.contract_others import ANSWERS
 
     if name is None:
         raise InputError(

@@ -9,9 +9,10 @@ from dataclasses import replace
 from zeroplan.core.blocks import Block
 from zeroplan.core.flight import SOURCE as IN_FLIGHT
 from zeroplan.core.flight import gradients_in_flight, matmul_outputs
-from zeroplan.core.kept import MEASURED, SOURCES, Part, Setting, block_parts, checkpoint_bytes, final_norm, total
+from zeroplan.core.kept import MEASURED, SOURCES, block_parts, checkpoint_bytes, final_norm
 from zeroplan.core.ledger import Term
 from zeroplan.core.plan import Plan
+from zeroplan.core.setting import Part, Setting, total
 from zeroplan.core.sharding import Elements
 
 ALIVE = ("logits", "loss", "blocks")

@@ -120,7 +120,7 @@ class Architecture:
     residuals: int = 0
     """Inputs of a block's parts that are kept beside its norms; an eager RMSNorm keeps a copy instead."""
     activation: str = "silu"
-    """Of the feed-forward parts, as ACTIVATION_TENSORS in kept.py names it."""
+    """Of the feed-forward parts, as ACTIVATION_TENSORS in kept_feed.py names it."""
     keeps_projection: bool = False
     """Whether the one matrix of query, key and value leaves its whole output, of which the value is a part."""
     copies_output: bool = False

@@ -4,7 +4,7 @@ Measured with the same code as kept.py: the most that is alive beyond what was k
 """
 
 from zeroplan.core.blocks import Architecture, Attention, Block, FeedForward
-from zeroplan.core.kept import FP32_BYTES, Part, Piece, Setting, parts_of, total
+from zeroplan.core.setting import FP32_BYTES, Part, Piece, Setting, parts_of, total
 from zeroplan.core.sharding import Elements
 
 SOURCE = (

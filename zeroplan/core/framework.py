@@ -6,17 +6,10 @@ from dataclasses import dataclass, field
 from zeroplan.core.checks import check_member, check_members, check_range, check_text
 from zeroplan.core.choices import FUSIBLE, KERNELS
 from zeroplan.core.hardware import STRICT
+from zeroplan.core.moments import BACKWARD, MOMENTS, PHASES, STREAMS, moments_of
 from zeroplan.core.recipe import ROLES
 from zeroplan.errors import InputError
 
-PHASES = ("load", "forward", "backward", "step", "save")
-MOMENTS = ("load", "start", "logits", "loss", "blocks", "end", "step", "save")
-"""Where memory can peak. The forward pass has its start and its logits; the backward pass the loss, before any gradient
-exists, the first blocks to go back, when nearly all activations are alive, and the end, when all gradients are."""
-FORWARD = ("start", "logits")
-BACKWARD = ("loss", "blocks", "end")
-STREAMS = ("compute", "gather", "reduce")
-"""The CUDA streams that allocate; the allocator keeps a pool for each, and lends nothing from one to another."""
 STAGES = (0, 1, 2, 3)
 PLAIN_STAGE = 0
 """Plain data parallelism, the yardstick of traffic."""
@@ -29,16 +22,6 @@ MODEL_COUNTS = ("root", "head", "block", "block_shard", "blocks_shard", "module_
 """Element counts that need the model's modules: what uses them is counted only with the activations."""
 SELECTIVE = ("attention", "matmuls")
 """What selective recomputation keeps: all but the attention core, or every second matrix product."""
-
-
-def moments_of(name: str) -> tuple[str, ...]:
-    """The moments of a phase, or the moment of this name itself."""
-    return BACKWARD if name == "backward" else FORWARD if name == "forward" else (name,)
-
-
-def phase_of(moment: str) -> str:
-    """The phase that a moment belongs to."""
-    return "backward" if moment in BACKWARD else "forward" if moment in FORWARD else moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -7,20 +7,11 @@ of it, an activation function its input, attention its query, key, value and out
 CPU keeps otherwise than CUDA (dropout masks, statistics of norms) is corrected.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
-
-from zeroplan.core.blocks import Architecture, Attention, Block, FeedForward
+from zeroplan.core.blocks import Attention, Block
+from zeroplan.core.kept_feed import feed_pieces
+from zeroplan.core.setting import FP32_BYTES, INDEX_BYTES, MASK_BYTES, Part, Piece, Setting, parts_of, total
 from zeroplan.core.sharding import Elements
-from zeroplan.core.workload import Workload
 
-FP32_BYTES = 4  # IEEE 754 binary32
-INDEX_BYTES = 8  # int64
-MASK_BYTES = 1  # of native_dropout, per element
-ACTIVATION_TENSORS = {"gelu": 2, "silu": 2, "relu2": 2, "gelu_new": 5, "quick_gelu": 3, "relu": 1, "gelu_fast": 8}
-"""Tensors of the width that a plain MLP keeps: what the function needs, what it makes on the way, its output."""
-FUSED_TENSORS = {"relu": 1}
-"""The same where the function is one kernel; 2 for all others."""
 MEASURED = "transformers 5.24 modeling code, torch 2.13: saved-tensor hooks and live storages, equal to the byte"
 SOURCES = {
     "norms": f"an eager RMSNorm keeps its fp32 input, the normalised values and its output, a LayerNorm its input and "
@@ -34,49 +25,6 @@ SOURCES = {
     "dropout": "one byte per element and mask: Korthikanti et al. (arXiv 2205.05198) section 4",
 }
 
-Piece = tuple[int, Mapping[str, int]]
-"""A number of bytes times the dimensions that it is multiplied with."""
-
-
-class Setting(NamedTuple):
-    """How a block is computed."""
-
-    shape: Architecture
-    work: Workload
-    size: int
-    """Bytes of a value in the compute type."""
-    autocast: bool
-    """fp32 weights under autocast: the residual stream stays fp32, and every matrix keeps its own cast of its input."""
-
-    @property
-    def hidden(self) -> dict[str, int]:
-        return {"hidden": self.shape.hidden}
-
-    def fuses(self, part: str) -> bool:
-        return part in self.work.fused
-
-
-class Part(NamedTuple):
-    """Bytes per token that one part of a block keeps."""
-
-    name: str
-    kept: Elements
-
-
-def total(pieces: Iterable[Piece]) -> Elements:
-    """Pieces added up, with the formula."""
-    count, words = 0, []
-    inputs: dict[str, int] = {}
-    for factor, dims in pieces:
-        value = factor
-        for dim in dims.values():
-            value *= dim
-        if value:
-            count += value
-            words.append(" * ".join((str(factor), *dims)))
-            inputs.update(dims)
-    return Elements(count, " + ".join(words) or "0", inputs)
-
 
 def block_parts(block: Block, how: Setting) -> list[Part]:
     """Everything one block keeps when nothing is computed again."""
@@ -84,17 +32,10 @@ def block_parts(block: Block, how: Setting) -> list[Part]:
     named: dict[str, list[Piece]] = {
         "norms": [*_norms(block, how), *_casts(block, how)],
         "attention": _attention(attention, how),
-        "experts" if feed.experts else "mlp": _feed(feed, how),
+        "experts" if feed.experts else "mlp": feed_pieces(feed, how),
         "dropout": [(MASK_BYTES * how.shape.residual_masks, how.hidden)] if how.shape.residual_dropout else [],
     }
     return [Part(name=name, kept=total(pieces)) for name, pieces in named.items() if pieces]
-
-
-def parts_of(block: Block) -> tuple[Attention, FeedForward]:
-    """The attention and feed-forward part, which every block has whose activations are modelled."""
-    assert block.attention is not None
-    assert block.feed is not None
-    return block.attention, block.feed
 
 
 def final_norm(how: Setting) -> Elements:
@@ -234,60 +175,3 @@ def _scores(attention: Attention, how: Setting) -> list[Piece]:
     else:
         extra = []
     return [(each + size * how.shape.softcap, scores), *extra]
-
-
-def _feed(feed: FeedForward, how: Setting) -> list[Piece]:
-    if feed.experts:
-        return [*_router(feed, how), *_experts(feed, how), *_shared(feed, how)]
-    return [(_feed_bytes(feed, how), {"width": feed.width})]
-
-
-def _feed_bytes(feed: FeedForward, how: Setting) -> int:
-    """Per value of the width of an MLP."""
-    if feed.gated:
-        return how.size * (3 if how.fuses("mlp") else 4)
-    kind = how.shape.activation
-    if how.fuses("mlp"):
-        return how.size * FUSED_TENSORS.get(kind, 2)
-    if how.autocast and kind == "gelu_new":
-        return 4 * FP32_BYTES
-    return how.size * ACTIVATION_TENSORS[kind]
-
-
-def _router(feed: FeedForward, how: Setting) -> list[Piece]:
-    kind, size = how.shape.router, how.size
-    experts, chosen = {"experts": feed.experts}, {"experts_per_token": feed.experts_per_token}
-    pieces: list[Piece] = [(INDEX_BYTES, chosen)]
-    if kind == "top-k":
-        return [*pieces, (size, chosen)]
-    scores = FP32_BYTES + (1 if kind == "sigmoid" else 0)
-    if how.autocast and kind == "sigmoid":
-        scores = size + 1
-    pieces.append((scores, experts))
-    if kind != "softmax" and not how.autocast:
-        pieces.append((FP32_BYTES, how.hidden))
-    if how.shape.renormalised:
-        weight = size if how.autocast and kind == "sigmoid" else FP32_BYTES
-        pieces += [(FP32_BYTES, {}), (weight, chosen)]
-    return pieces
-
-
-def _experts(feed: FeedForward, how: Setting) -> list[Piece]:
-    """Inputs, gate and up, their product and the output, for every expert of a token, and where they come from."""
-    chosen, size = {"experts_per_token": feed.experts_per_token}, how.size
-    weight = size if how.autocast and how.shape.router == "sigmoid" else how.shape.route_bytes
-    tensors = 7 if how.shape.router == "top-k" else 3 if how.fuses("mlp") else 4
-    hidden, inside = {**chosen, **how.hidden}, {**chosen, "width": feed.width}
-    bias = INDEX_BYTES if how.shape.router == "top-k" else 0
-    if how.autocast:
-        return [(8, hidden), (FP32_BYTES * tensors, inside), (3 * INDEX_BYTES + weight + bias, chosen)]
-    if not how.work.packed_experts:
-        return [(3 * size, hidden), (tensors * size, inside), (2 * INDEX_BYTES + weight, chosen)]
-    return [(2 * size, hidden), (tensors * size, inside), (3 * INDEX_BYTES + weight + bias, chosen)]
-
-
-def _shared(feed: FeedForward, how: Setting) -> list[Piece]:
-    if not feed.shared_width:
-        return []
-    gate = [(how.size, how.hidden), (how.size, {})] if feed.shared_gate else []
-    return [(how.size * (3 if how.fuses("mlp") else 4), {"shared_width": feed.shared_width}), *gate]

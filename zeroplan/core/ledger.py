@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from zeroplan.core.framework import MOMENTS, PHASES, STREAMS, moments_of, phase_of
+from zeroplan.core.moments import MOMENTS, PHASES, STREAMS, moments_of, phase_of
 
 STATES = "states."
 """The prefix of the terms that are model states; the rest are buffers and copies."""

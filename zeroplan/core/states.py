@@ -4,8 +4,8 @@ Source: ZeRO (Rajbhandari et al., arXiv 1910.02054v3), sections 3.1 and 5, for `
 and what each stage divides; each recipe's own source for the bytes.
 """
 
-from zeroplan.core.framework import MOMENTS, moments_of
 from zeroplan.core.ledger import STATES, Term
+from zeroplan.core.moments import MOMENTS, moments_of
 from zeroplan.core.plan import Plan
 from zeroplan.core.recipe import State
 from zeroplan.core.sharding import shard, whole

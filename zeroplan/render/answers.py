@@ -1,4 +1,4 @@
-"""The JSON of the answers other than fit's, in the shape of contract.py."""
+"""The JSON of the answers other than fit's, in the shape of contract_others.py."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:  # types only
     from zeroplan.core.sweep import SweepPoint
     from zeroplan.core.verdict import CardAnswer
     from zeroplan.core.word import Word
-    from zeroplan.render import contract
+    from zeroplan.render import contract_others as shapes
 
 
-def comparison_json(question: Question, row: Comparison) -> contract.ComparisonJson:
+def comparison_json(question: Question, row: Comparison) -> shapes.ComparisonJson:
     answer, best = row.answer, row.answer.recommended
     card, found = answer.card, best.estimate if best else None
     bound = link_bound(Cluster(gpus=question.gpus, gpu=card.gpu, node=card.node))
@@ -45,11 +45,11 @@ def comparison_json(question: Question, row: Comparison) -> contract.ComparisonJ
     }
 
 
-def sweep_point_json(point: SweepPoint) -> contract.SweepPointJson:
+def sweep_point_json(point: SweepPoint) -> shapes.SweepPointJson:
     return {"value": point.value, "stages": [_sweep_stage(point, stage) for stage in point.estimates]}
 
 
-def solved_card_json(question: Question, card: Card, solutions: list[Solution]) -> contract.SolvedCardJson:
+def solved_card_json(question: Question, card: Card, solutions: list[Solution]) -> shapes.SolvedCardJson:
     return {
         "gpu": card.gpu.name,
         "title": card.gpu.title,
@@ -59,7 +59,7 @@ def solved_card_json(question: Question, card: Card, solutions: list[Solution]) 
     }
 
 
-def _solution_json(solution: Solution) -> contract.SolutionJson:
+def _solution_json(solution: Solution) -> shapes.SolutionJson:
     return {
         "stage": solution.stage,
         "answer": solution.answer,
@@ -69,7 +69,7 @@ def _solution_json(solution: Solution) -> contract.SolutionJson:
     }
 
 
-def word_json(word: Word) -> contract.WordJson:
+def word_json(word: Word) -> shapes.WordJson:
     return {
         "name": word.name,
         "title": word.title,
@@ -80,7 +80,7 @@ def word_json(word: Word) -> contract.WordJson:
     }
 
 
-def claim_json(claim: ClaimedBytes) -> contract.ClaimJson:
+def claim_json(claim: ClaimedBytes) -> shapes.ClaimJson:
     return {
         "name": claim.claim.name,
         "bytes": claim.bytes,
@@ -91,7 +91,7 @@ def claim_json(claim: ClaimedBytes) -> contract.ClaimJson:
     }
 
 
-def _sweep_stage(point: SweepPoint, stage: int) -> contract.SweepStageJson:
+def _sweep_stage(point: SweepPoint, stage: int) -> shapes.SweepStageJson:
     found = point.estimates[stage]
     return {
         "stage": stage,
@@ -104,7 +104,7 @@ def _sweep_stage(point: SweepPoint, stage: int) -> contract.SweepStageJson:
     }
 
 
-def usable_json(answer: CardAnswer) -> contract.UsableJson:
+def usable_json(answer: CardAnswer) -> shapes.UsableJson:
     gpu = answer.card.gpu
     return {
         "gpu": gpu.name,

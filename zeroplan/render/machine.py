@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from zeroplan import __version__
 from zeroplan.core.estimate import Estimate, in_psi
-from zeroplan.core.framework import MOMENTS, PHASES
 from zeroplan.core.hardware import Cluster
+from zeroplan.core.moments import MOMENTS, PHASES
 from zeroplan.core.timing import Time, link_bound, measured_by, transfer_time
 from zeroplan.core.verdict import CardAnswer, StageAnswer
 from zeroplan.render.labels import stage_name

@@ -2,8 +2,8 @@
 
 from zeroplan.core.advice import Advice
 from zeroplan.core.estimate import Estimate, in_psi
-from zeroplan.core.framework import PHASES
 from zeroplan.core.ledger import Ledger, Term, Transfer
+from zeroplan.core.moments import PHASES
 from zeroplan.core.question import Question
 from zeroplan.core.timing import link_bound, measured_by, transfer_time
 from zeroplan.core.verdict import CardAnswer, StageAnswer

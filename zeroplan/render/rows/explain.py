@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from zeroplan.core.claims import ClaimedBytes
 from zeroplan.core.estimate import Estimate, in_psi
-from zeroplan.core.framework import PHASES
 from zeroplan.core.ledger import Term, Transfer
+from zeroplan.core.moments import PHASES
 from zeroplan.core.question import Question
 from zeroplan.core.timing import link_bound, measured_by
 from zeroplan.core.verdict import CardAnswer, StageAnswer
