@@ -62,7 +62,7 @@ def test_fsdp2_peaks_where_it_was_measured_to(row: list[Any]) -> None:
     question = ask("fsdp2", model, ranks, seq_len=seq, micro_batch=batch, recompute=recompute, fused=())
     ledger = memory(question.plan(None, 3))
     assert ledger.peak_bytes == pytest.approx(peak, rel=0.02)
-    assert ledger.bytes_at("step") == pytest.approx(in_step, rel=0.01)
+    assert ledger.bytes_at("update") == pytest.approx(in_step, rel=0.01)
 
 
 @pytest.mark.parametrize("recompute", ["none", "selective", "full"])
@@ -142,7 +142,7 @@ def test_the_optimizer_kernel_shows_in_the_step(kernel: str) -> None:
     """FSDP holds 16/N in the step, 20/N with foreach and 24/N tensor by tensor (torch 2.13, 4 ranks)."""
     ledger = memory(ask("fsdp2", gpus=4, kernel=kernel).plan(None, 3))
     per_param = {"fused": 16, "foreach": 20, "loop": 24}[kernel]
-    assert ledger.bytes_at("step") * 4 / SMALL.params == pytest.approx(per_param, rel=1e-3)
+    assert ledger.bytes_at("update") * 4 / SMALL.params == pytest.approx(per_param, rel=1e-3)
 
 
 def test_meters_are_in_order_and_without_activations_unknown() -> None:

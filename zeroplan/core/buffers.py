@@ -9,7 +9,7 @@ from zeroplan.core.plan import Plan
 from zeroplan.core.recipe import ROLES, Recipe
 from zeroplan.core.sharding import elements
 
-FP32_BYTES = 4  # IEEE 754 binary32
+FLOAT_BYTES = {"fp32": 4, "fp64": 8}  # IEEE 754 binary32, binary64
 
 
 def framework_buffers(plan: Plan) -> list[Term]:
@@ -19,8 +19,8 @@ def framework_buffers(plan: Plan) -> list[Term]:
 
 def element_bytes(recipe: Recipe, kind: str) -> int:
     """Bytes of one element of a buffer or transfer of this type under the recipe."""
-    if kind == "fp32":
-        return FP32_BYTES
+    if kind in FLOAT_BYTES:
+        return FLOAT_BYTES[kind]
     if kind == "compute":
         return recipe.compute_bytes
     return recipe.bytes_of("parameters" if kind == "weights" else "gradients")

@@ -14,11 +14,21 @@ STAGES = (0, 1, 2, 3)
 PLAIN_STAGE = 0
 """Plain data parallelism, the yardstick of traffic."""
 COLLECTIVES = ("all-reduce", "reduce-scatter", "all-gather")
-TYPES = ("compute", "gradients", "weights", "fp32")
-"""Element types of buffers and transfers: the recipe's compute, gradient or weight type, or 4 bytes."""
+TYPES = ("compute", "gradients", "weights", "fp32", "fp64")
+"""Element types of buffers and transfers: the recipe's compute, gradient or weight type, 4 or 8 bytes."""
 COUNTS = ("params", "shard")
 """Element counts that every plan has; a framework adds its own limits."""
-MODEL_COUNTS = ("root", "head", "block", "block_shard", "blocks_shard", "module_pair", "tensor", "slice")
+MODEL_COUNTS = (
+    "root",
+    "head",
+    "block",
+    "block_shard",
+    "blocks_shard",
+    "module_pair",
+    "tensor",
+    "tensor_shard",
+    "overhang",
+)
 """Element counts that need the model's modules: what uses them is counted only with the activations."""
 SELECTIVE = ("attention", "matmuls")
 """What selective recomputation keeps: all but the attention core, or every second matrix product."""

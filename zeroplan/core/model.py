@@ -13,6 +13,8 @@ if TYPE_CHECKING:  # a count alone has no blocks
     from zeroplan.core.blocks import Architecture, Module, Run, Stack
 
 LARGEST_MODEL = 10**18
+LAST_MODULES = ("final_norm", "lm_head")
+"""What a decoder registers after its blocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -74,6 +76,15 @@ class Model:
     @property
     def largest_tensor(self) -> int:
         return max((prod(shape) for module in self.modules() for shape in module.shapes), default=0)
+
+    def tensor_sizes(self) -> Iterator[int]:
+        """Every tensor's elements, in the order in which the model registers them."""
+        last = tuple(module for module in self.root if module.name in LAST_MODULES)
+        first = tuple(module for module in self.root if module.name not in LAST_MODULES)
+        blocks = (run.block.modules for run in self.runs for _ in range(run.count))
+        for modules in (first, *blocks, last):
+            for module in modules:
+                yield from map(prod, module.shapes)
 
     @property
     def head_params(self) -> int:

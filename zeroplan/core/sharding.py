@@ -5,8 +5,10 @@ Shards round up, as frameworks pad (DeepSpeed pads flat groups, FSDP1 flat param
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from zeroplan.core.framework import MODEL_COUNTS
+from zeroplan.core.model import Model
 from zeroplan.core.plan import Plan
 
 
@@ -71,8 +73,10 @@ def _named(plan: Plan, count: str) -> Elements:
         return _shard_of("largest_block", model.largest_block, plan.gpus)
     if count == "blocks_shard":
         return _shard_of("block_params", plan.params - model.root_params, plan.gpus)
-    if count == "slice":
-        return _bounded(shard(plan.params, plan.gpus), "max", _named(plan, "tensor"))
+    if count == "tensor_shard":
+        return _shard_of("largest_tensor", model.largest_tensor, plan.gpus)
+    if count == "overhang":
+        return _overhang(model, shard(plan.params, plan.gpus))
     if count in MODEL_COUNTS:
         name, found = _modules(plan, count)
         return Elements(found, name, {name: found})
@@ -92,6 +96,29 @@ def _modules(plan: Plan, count: str) -> tuple[str, int]:
         return "largest_tensor", model.largest_tensor
     assert plan.workload is not None  # what needs modules is counted with the activations only
     return "adjacent_modules", model.adjacent_modules(plan.workload.packed_experts)
+
+
+def _overhang(model: Model, part: Elements) -> Elements:
+    """What whole tensors that touch a rank's slice of the flat parameters hold beyond it, on the worst rank."""
+    touched = max(touched_elements(model, part.count), part.count)
+    return Elements(
+        touched - part.count, f"(touched_tensors - {part.formula})", {"touched_tensors": touched, **part.inputs}
+    )
+
+
+@lru_cache(maxsize=16)
+def touched_elements(model: Model, slice_elements: int) -> int:
+    """The most elements of whole tensors that touch one slice of the flat parameters, the tensors in their order."""
+    sums: dict[int, int] = {}
+    start = most = 0
+    for size in model.tensor_sizes():
+        first, last = start // slice_elements, (start + size - 1) // slice_elements
+        for rank in {first, last}:
+            sums[rank] = sums.get(rank, 0) + size
+        if last - first > 1:
+            most = max(most, size)
+        start += size
+    return max(most, *sums.values())
 
 
 def _shard_of(name: str, params: int, gpus: int) -> Elements:

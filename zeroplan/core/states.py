@@ -51,5 +51,5 @@ def _moments(plan: Plan, role: str) -> tuple[str, ...]:
     phases = stage.gradients_alive_accumulating if plan.accumulating else stage.gradients_alive
     made_in_backward = "backward" in phases and "forward" not in phases
     if plan.workload and made_in_backward:
-        return (*stage.gradients_in_backward, *(p for p in phases if p != "backward"))
+        phases = (*stage.gradients_in_backward, *(phase for phase in phases if phase != "backward"))
     return tuple(moment for phase in phases for moment in moments_of(phase))

@@ -72,7 +72,7 @@ class TermJson(TypedDict):
     """The phases in which it is alive: load, forward, backward, step, save."""
     moments: list[str]
     """The moments at which it is alive; start and logits are of forward; loss, blocks and end of
-    backward."""
+    backward; norm and update of step."""
     formula: str
     """Of bytes, in terms of inputs."""
     inputs: dict[str, int]
@@ -137,7 +137,7 @@ class StageJson(TypedDict):
     """Bytes alive in each phase; the peak is the largest."""
     moment_bytes: dict[str, int]
     """Bytes alive at each moment: load, start and logits (of forward), loss, blocks and end (of
-    backward), step, save."""
+    backward), norm and update (of step), save."""
     peak_moment: str | None
     meters: MetersJson | None
     """Null where no GPU is named."""

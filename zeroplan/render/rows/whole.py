@@ -1,16 +1,19 @@
 """The parts of a screen that show the whole memory: every term at every moment, the meters, what binds."""
 
+from collections.abc import Sequence
+
 from zeroplan.core.estimate import Estimate
 from zeroplan.core.ledger import Term
 from zeroplan.core.mends import Binding, Mend
 from zeroplan.core.meters import Meters
+from zeroplan.core.moments import STEP
 from zeroplan.core.verdict import DOES_NOT_FIT, FITS
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import listed, stage_label
 from zeroplan.render.rows.style import Style
 from zeroplan.units import format_size
 
-SHOWN_MOMENTS = ("logits", "loss", "blocks", "end", "step")
+SHOWN_MOMENTS = ("logits", "loss", "blocks", "end")
 MOMENT_WORDS = {
     "load": "while loading",
     "start": "at the start of the forward pass",
@@ -18,7 +21,8 @@ MOMENT_WORDS = {
     "loss": "at the loss, as the backward pass starts",
     "blocks": "in backward, at the first blocks",
     "end": "at the end of the backward pass",
-    "step": "in the optimizer's step",
+    "norm": "in the step, at the norm of the gradients",
+    "update": "in the optimizer's update",
     "save": "while saving",
 }
 METER_WORDS = {
@@ -30,13 +34,15 @@ METER_WORDS = {
 
 
 def moments_grid(found: Estimate, style: Style) -> Grid:
-    """A row a term, a column a moment; what is not alive is a dot."""
+    """A row a term, a column a moment; what is not alive is a dot. Of the step's moments the larger is shown."""
     peak = found.memory.peak_moment
-    moments = SHOWN_MOMENTS if peak in SHOWN_MOMENTS else (*SHOWN_MOMENTS, peak)
+    moments = [*SHOWN_MOMENTS, max(reversed(STEP), key=found.memory.bytes_at)]
+    if peak and peak not in moments:
+        moments.append(peak)
     columns = (
         Column(f"{stage_label(found.plan.strategy.stage)}, {style.unit} alive at", wraps=True),
         Column(""),
-        *(Column(moment, right=True) for moment in moments),
+        *(Column("step" if moment in STEP else moment, right=True) for moment in moments),
     )
     shown = [term for term in found.memory.terms if any(moment in term.moments for moment in moments)]
     rows = [_term_row(term, moments, style) for term in shown]
@@ -51,7 +57,7 @@ def saving(found: Estimate, style: Style) -> str:
     return f"Saving a full checkpoint takes {listed(parts)}." if parts else ""
 
 
-def _term_row(term: Term, moments: tuple[str, ...], style: Style) -> tuple[Cell, ...]:
+def _term_row(term: Term, moments: Sequence[str], style: Style) -> tuple[Cell, ...]:
     kind = term.tier.upper() if term.tier != "gpu" else "SHARD" if term.sharded else ""
     size = cell(style.size(term.bytes))
     return cell(term.what), cell(kind, DIM), *(size if moment in term.moments else cell("·", DIM) for moment in moments)
