@@ -234,7 +234,9 @@ def _loss(row: Row, framework: str) -> str:
         return "fused"
     if "torchtitan" in name:
         return "fp32-returned" if "2024-01" < _torchtitan_date(row) < DROPPED_LOGITS else "fp32"
-    return "fused" if framework == "megatron" else "hf"
+    if framework == "megatron":
+        return "fused"
+    return "fp32" if "trainer" in name else "hf"
 
 
 def _model(row: Row, presets: Presets) -> Model:

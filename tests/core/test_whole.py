@@ -55,13 +55,17 @@ def ledgers(question: Question) -> dict[int, Ledger]:
     return {s: memory(question.plan(None, s)) for s in question.framework.stage_numbers if question.offers(s)}
 
 
-@pytest.mark.parametrize("row", WORLDS["rows"], ids=lambda row: "-".join(map(str, row[:5])))
-def test_fsdp2_peaks_where_it_was_measured_to(row: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("stage", "row"),
+    [*((3, row) for row in WORLDS["rows"]), *((2, row) for row in WORLDS["rows_without_reshard"])],
+    ids=lambda given: "-".join(map(str, given[:5])) if isinstance(given, list) else str(given),
+)
+def test_fsdp2_peaks_where_it_was_measured_to(stage: int, row: list[Any]) -> None:
     name, ranks, seq, batch, recompute, peak, in_step = row
     model = read_config(WORLDS["models"][name])
     question = ask("fsdp2", model, ranks, seq_len=seq, micro_batch=batch, recompute=recompute, fused=())
-    ledger = memory(question.plan(None, 3))
-    assert ledger.peak_bytes == pytest.approx(peak, rel=0.02)
+    ledger = memory(question.plan(None, stage))
+    assert ledger.peak_bytes == pytest.approx(peak, rel=0.002)
     assert ledger.bytes_at("update") == pytest.approx(in_step, rel=0.01)
 
 
@@ -108,6 +112,23 @@ def test_more_tokens_need_more_and_more_gpus_no_more(
             assert ledgers(wider)[stage].peak_bytes <= ledger.peak_bytes
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    name=st.sampled_from(["llama-3.1-8b", "gpt2", "llama-3.2-1b", "mixtral-8x7b"]),
+    gpus=st.integers(1, 1024),
+    seq=st.integers(1, 10**5),
+    recompute=st.sampled_from(["none", "selective", "full"]),
+)
+def test_a_higher_stage_of_the_paper_never_needs_more(name: str, gpus: int, seq: int, recompute: str) -> None:
+    found = ledgers(ask("zero", PRESETS.model(name).model, gpus, seq_len=seq, recompute=recompute))
+    peaks = [found[stage].peak_bytes for stage in sorted(found)]
+    assert peaks[:3] == sorted(peaks[:3], reverse=True)
+    gathered = max(term.bytes for term in found[3].terms if term.name == "gathered.block") if gpus > 1 else 0
+    assert peaks[3] <= peaks[2] + gathered
+    if gpus == 1:
+        assert len(set(peaks)) == 1
+
+
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_recomputing_more_keeps_less(framework: str) -> None:
     kept = [
@@ -139,9 +160,10 @@ def test_a_checkpoint_for_every_other_block_halves_them_and_doubles_what_is_comp
 
 @pytest.mark.parametrize("kernel", ["fused", "foreach", "loop"])
 def test_the_optimizer_kernel_shows_in_the_step(kernel: str) -> None:
-    """FSDP holds 16/N in the step, 20/N with foreach and 24/N tensor by tensor (torch 2.13, 4 ranks)."""
+    """FSDP holds 16/N in the step, 20/N with foreach and 16/N and three copies of a tensor one by one (torch 2.13)."""
     ledger = memory(ask("fsdp2", gpus=4, kernel=kernel).plan(None, 3))
-    per_param = {"fused": 16, "foreach": 20, "loop": 24}[kernel]
+    tensor = SMALL.largest_tensor() / SMALL.params
+    per_param = {"fused": 16, "foreach": 20, "loop": 16 + 12 * tensor}[kernel]
     assert ledger.bytes_at("update") * 4 / SMALL.params == pytest.approx(per_param, rel=1e-3)
 
 
@@ -171,9 +193,9 @@ def test_the_allocator_is_expected_to_take_no_more_than_there_is_while_it_can_gi
     assert free is not None
     squeezed = need(plan, ledger).squeezed
     between = (free.expected + squeezed) // 2
-    for usable, expected in ((free.expected * 2, free.expected), (between, between), (squeezed // 2, squeezed)):
+    for usable, expected in ((free.expected * 2, free.expected), (between, between), (squeezed // 2, free.expected)):
         card = Card(gpu=Gpu(name="custom", title="own", usable_bytes_stated=usable))
-        found = meters(plan, ledger, card.gpu).reserved
+        found = meters(plan, ledger, card.gpu, usable).reserved
         assert found is not None
         assert found.expected == expected
         assert found.high == free.high

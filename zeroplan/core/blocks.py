@@ -34,6 +34,13 @@ class Module:
         """The largest module it is made of when each expert is a module of its own: one of its matrices."""
         return self.params if self.packed else max(_expert_matrices(self.shapes))
 
+    def tensor_sizes(self, packed: bool = True) -> Iterator[int]:
+        """The parameters of each tensor; of experts that are a list of modules, of each expert's matrices."""
+        if packed or self.packed:
+            yield from map(prod, self.shapes)
+        else:
+            yield from (size for _ in range(self.experts) for size in _expert_matrices(self.shapes))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Attention:
@@ -131,6 +138,8 @@ class Architecture:
     """Of an eager attention: `fp32` or `16-bit`."""
     softcap: bool = False
     """Whether its scores go through a tanh."""
+    head_softcap: bool = False
+    """Whether the logits do."""
     sinks: bool = False
     """Whether each head has a learned sink beside its scores."""
     router: str = ""

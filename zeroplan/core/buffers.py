@@ -13,8 +13,9 @@ FLOAT_BYTES = {"fp32": 4, "fp64": 8}  # IEEE 754 binary32, binary64
 
 
 def framework_buffers(plan: Plan) -> list[Term]:
-    """One term for each thing that the framework holds at this stage, bytes per GPU."""
-    return [_buffer_term(plan, holding) for holding in plan.holdings]
+    """One term for each thing that the framework holds at this stage, bytes per GPU; none for what the model lacks."""
+    terms = ((holding, _buffer_term(plan, holding)) for holding in plan.holdings)
+    return [term for holding, term in terms if term.bytes or not holding.needs_model]
 
 
 def element_bytes(recipe: Recipe, kind: str) -> int:
@@ -28,7 +29,7 @@ def element_bytes(recipe: Recipe, kind: str) -> int:
 
 def _buffer_term(plan: Plan, holding: Holding) -> Term:
     count = elements(plan, holding.elements, holding.at_most, holding.at_least)
-    size = element_bytes(plan.recipe, holding.type)
+    size = holding.copies * element_bytes(plan.recipe, holding.type)
     role = holding.name.removeprefix(STATES).split(".")[0]
     return Term(
         name=holding.name,

@@ -43,6 +43,7 @@ class Dims:
     fp32_query: bool = False
     softmax: str = "fp32"
     softcap: bool = False
+    head_softcap: bool = False
     residual_masks: int = 2
     router: str = ""
     renormalised: bool = False

@@ -3,8 +3,11 @@
 Measured with the same code as kept.py: the most that is alive beyond what was kept when the pass reaches the block.
 """
 
+from dataclasses import replace
+
 from zeroplan.core.blocks import Architecture, Attention, Block, FeedForward
-from zeroplan.core.setting import FP32_BYTES, Part, Piece, Setting, parts_of, total
+from zeroplan.core.kept import block_parts
+from zeroplan.core.setting import FP32_BYTES, Part, Piece, Setting, added, parts_of, total
 from zeroplan.core.sharding import Elements
 
 SOURCE = (
@@ -45,6 +48,15 @@ def _experts(feed: FeedForward, how: Setting, coming: int) -> Elements:
     wide = total([(coming, how.hidden), (2 * size, {**chosen, "width": feed.width})])
     shared = total([(coming, how.hidden), (2 * size, {"shared_width": feed.shared_width})])
     return _larger(_larger(routed, wide), shared)
+
+
+def left_when_done(block: Block, how: Setting) -> Elements:
+    """Bytes per token of a block whose weights all have their gradients: what its norms and its attention keep,
+    without scores, and the gradient of its output."""
+    flash = how._replace(work=replace(how.work, attention="flash"))
+    parts = [part.kept for part in block_parts(block, flash) if part.name in ("norms", "attention")]
+    coming = total([(FP32_BYTES if how.autocast else how.size, how.hidden)])
+    return added([*parts, coming])
 
 
 def _larger(left: Elements, right: Elements) -> Elements:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from zeroplan.core.checks import check_member, check_members, check_range, check_text
 from zeroplan.core.choices import FUSIBLE, KERNELS
 from zeroplan.core.hardware import STRICT
-from zeroplan.core.moments import BACKWARD, MOMENTS, PHASES, STREAMS, moments_of
+from zeroplan.core.moments import BACKWARD, MOMENT_NAMES, PHASES, STREAMS, moments_of
 from zeroplan.core.recipe import ROLES
 from zeroplan.errors import InputError
 
@@ -24,7 +24,15 @@ MODEL_COUNTS = (
     "block",
     "block_shard",
     "blocks_shard",
+    "down",
+    "later",
+    "later_blocks_shard",
+    "first_blocks",
+    "linear",
+    "tied_block",
+    "tied_head",
     "module_pair",
+    "other_modules",
     "tensor",
     "tensor_shard",
     "overhang",
@@ -51,7 +59,7 @@ class Holding:
     at_most: str = ""
     at_least: str = ""
     phases: tuple[str, ...]
-    """Phases, or moments of them."""
+    """Phases, groups of moments or moments, of MOMENT_NAMES."""
     accumulating: bool | None = None
     """True: only with several micro-batches a step; False: only with one; None: both."""
     with_activations: bool | None = None
@@ -64,13 +72,15 @@ class Holding:
     """Where it is, gpu or cpu."""
     kernels: tuple[str, ...] = ()
     """The optimizer kernels it applies to; empty: all."""
+    copies: int = 1
     source: str
 
     def __post_init__(self) -> None:
         check_text(f"{self.name}, source", self.source)
         check_member(f"{self.name}, type", self.type, TYPES)
-        check_members(f"{self.name}, phases", self.phases, dict.fromkeys((*PHASES, *MOMENTS)))
+        check_members(f"{self.name}, phases", self.phases, MOMENT_NAMES)
         check_members(f"{self.name}, kernels", self.kernels, KERNELS)
+        check_range(f"{self.name}, copies", self.copies, 1, 100)
         check_member(f"{self.name}, stream", self.stream, STREAMS)
         check_member(f"{self.name}, tier", self.tier, ("gpu", "cpu"))
 

@@ -7,6 +7,8 @@ of it, an activation function its input, attention its query, key, value and out
 CPU keeps otherwise than CUDA (dropout masks, statistics of norms) is corrected.
 """
 
+from functools import lru_cache
+
 from zeroplan.core.blocks import Attention, Block
 from zeroplan.core.kept_feed import feed_pieces
 from zeroplan.core.setting import FP32_BYTES, INDEX_BYTES, MASK_BYTES, Part, Piece, Setting, parts_of, total
@@ -26,7 +28,8 @@ SOURCES = {
 }
 
 
-def block_parts(block: Block, how: Setting) -> list[Part]:
+@lru_cache(maxsize=16)
+def block_parts(block: Block, how: Setting) -> tuple[Part, ...]:
     """Everything one block keeps when nothing is computed again."""
     attention, feed = parts_of(block)
     named: dict[str, list[Piece]] = {
@@ -35,7 +38,7 @@ def block_parts(block: Block, how: Setting) -> list[Part]:
         "experts" if feed.experts else "mlp": feed_pieces(feed, how),
         "dropout": [(MASK_BYTES * how.shape.residual_masks, how.hidden)] if how.shape.residual_dropout else [],
     }
-    return [Part(name=name, kept=total(pieces)) for name, pieces in named.items() if pieces]
+    return tuple(Part(name=name, kept=total(pieces)) for name, pieces in named.items() if pieces)
 
 
 def final_norm(how: Setting) -> Elements:

@@ -65,6 +65,10 @@ class Ledger:
         by_moment = self._by_moment()
         return max(MOMENTS, key=by_moment.__getitem__)
 
+    def peak_without(self, role: str) -> int:
+        """The largest sum at one moment of all terms but those of a role."""
+        return max(sum(term.bytes for term in self.alive_at(moment) if term.role != role) for moment in MOMENTS)
+
     @property
     def pooled_bytes(self) -> int:
         """The peaks of each stream's terms together: what pools that lend each other nothing grow to."""

@@ -21,6 +21,8 @@ class Loss:
     """At the peak of the forward pass."""
     backward_bytes: int
     """At the peak of the backward pass."""
+    returned_bytes: int = 0
+    """Of those, the logits that the model returns and the training loop holds to the end of the step."""
     chunks: int = 1
     """Parts in which the tokens go through the head, so that only one part's logits exist; 0: vocabulary / hidden."""
     fusible_bytes: int = 0

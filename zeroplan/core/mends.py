@@ -68,7 +68,7 @@ def _mends(question: Question, card: Card, found: Estimate) -> Iterator[Mend]:
     for option, other, price in _tried(question, found.plan.strategy.stage):
         saved = found.memory.peak_bytes - other.memory.peak_bytes
         if saved * WORTH >= found.memory.peak_bytes:
-            said = verdict(need(other.plan, other.memory), question.budget_bytes(card), card.gpu.usable_bytes)
+            said = verdict(need(other.plan, other.memory), question.budget_bytes(card), question.usable_bytes(card))
             yield Mend(option=option, saved_bytes=saved, price=price or _traffic(found, other), verdict=said)
 
 

@@ -63,13 +63,13 @@ def need(plan: Plan, memory: Ledger) -> Need:
     return Need(comfortable=max(taken.high, squeezed), squeezed=squeezed)
 
 
-def meters(plan: Plan, memory: Ledger, gpu: Gpu | None) -> Meters:
-    """All four meters; `gpu` None: a card without limit and of unknown context."""
+def meters(plan: Plan, memory: Ledger, gpu: Gpu | None, usable_bytes: int | None = None) -> Meters:
+    """All four meters; `gpu` None: a card of unknown context; `usable_bytes` None: without limit."""
     held = memory.resident_bytes
     resident = Range(held, held, held)
     if plan.workload is None:
         return Meters(resident=resident)
-    reserved = _reserved(plan, memory, gpu)
+    reserved = _reserved(plan, memory, usable_bytes)
     return Meters(
         resident=resident,
         allocated=_allocated(plan, memory),
@@ -79,22 +79,25 @@ def meters(plan: Plan, memory: Ledger, gpu: Gpu | None) -> Meters:
 
 
 def _allocated(plan: Plan, memory: Ledger) -> Range:
-    """The peak; what compilation saves of it is known as a range."""
+    """The peak; what compilation saves of it is known as a range, and is of the activations."""
     peak = memory.peak_bytes
-    low, expected, high = COMPILED if _compiled(plan) else (100, 100, 100)
-    return Range(_percent(peak, low), _percent(peak, expected), _percent(peak, high))
+    if not _compiled(plan):
+        return Range(peak, peak, peak)
+    rest = memory.peak_without("activations")
+    return Range(*(max(_percent(peak, share), rest) for share in COMPILED))
 
 
-def _reserved(plan: Plan, memory: Ledger, gpu: Gpu | None) -> Range:
-    """Cached blocks are given back before an allocation fails: the expected is no more than the card has."""
+def _reserved(plan: Plan, memory: Ledger, usable_bytes: int | None) -> Range:
+    """Cached blocks are given back before an allocation fails: what can fit takes no more than there is."""
     slack = plan.framework.slack
     if slack is None:
         return _allocated(plan, memory)
     taken, needed = _taken(plan, memory, slack), need(plan, memory)
-    expected = min(taken.expected, gpu.usable_bytes) if gpu else taken.expected
+    fitted = usable_bytes is not None and needed.squeezed <= usable_bytes < taken.expected
+    expected = usable_bytes if fitted and usable_bytes else taken.expected
     expected = max(expected, needed.squeezed)
-    low = taken.low if taken.low <= expected else min(memory.peak_bytes, expected)
-    return Range(low, expected, max(needed.comfortable, expected))
+    low = taken.low if taken.low <= expected else 0
+    return Range(max(low, _allocated(plan, memory).low), expected, max(needed.comfortable, expected))
 
 
 def _taken(plan: Plan, memory: Ledger, slack: Slack) -> Range:

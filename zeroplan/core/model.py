@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # a count alone has no blocks
     from zeroplan.core.blocks import Architecture, Module, Run, Stack
 
 LARGEST_MODEL = 10**18
-LAST_MODULES = ("final_norm", "lm_head")
+LAST_MODULES = ("final_norm", "embed_out", "lm_head")
 """What a decoder registers after its blocks."""
 
 
@@ -74,17 +74,53 @@ class Model:
         return max((run.block.params for run in self.runs), default=0)
 
     @property
-    def largest_tensor(self) -> int:
-        return max((prod(shape) for module in self.modules() for shape in module.shapes), default=0)
+    def largest_down(self) -> int:
+        """The last matrix of a feed-forward part, of all its experts: the first weight whose gradient a block makes."""
+        feeds = (run.block.feed for run in self.runs)
+        hidden = self.architecture.hidden if self.architecture else 0
+        return max((hidden * feed.width * max(1, feed.experts) for feed in feeds if feed), default=0)
 
-    def tensor_sizes(self) -> Iterator[int]:
+    @property
+    def first_blocks_params(self) -> int:
+        """The two blocks that the backward pass reaches last; of two blocks, one."""
+        left, found = min(2, max(1, self.layers - 1)), 0
+        for run in self.runs:
+            taken = min(left, run.count)
+            found, left = found + taken * run.block.params, left - taken
+        return found
+
+    @property
+    def later_params(self) -> int:
+        """What has a gradient when the backward pass reaches the last but one block: the head and the blocks before."""
+        return self.params - self.root_params + self.head_params - self.first_blocks_params
+
+    @property
+    def linear_params(self) -> int:
+        """The weights of matrix products: all but vectors, and embeddings that are not also the head."""
+        tables = self.root_params - self.head_params
+        vectors = sum(
+            run.count * sum(prod(shape) for module in run.block.modules for shape in module.shapes if len(shape) < 2)
+            for run in self.runs
+        )
+        return self.params - tables - vectors
+
+    def largest_tensor(self, packed: bool = True) -> int:
+        """The most parameters of one tensor; of experts that are a list of modules, of one expert's matrix."""
+        return max((size for module in self.modules() for size in module.tensor_sizes(packed)), default=0)
+
+    def tensor_sizes(self, packed: bool = True) -> Iterator[int]:
         """Every tensor's elements, in the order in which the model registers them."""
         last = tuple(module for module in self.root if module.name in LAST_MODULES)
         first = tuple(module for module in self.root if module.name not in LAST_MODULES)
         blocks = (run.block.modules for run in self.runs for _ in range(run.count))
         for modules in (first, *blocks, last):
             for module in modules:
-                yield from map(prod, module.shapes)
+                yield from module.tensor_sizes(packed)
+
+    @property
+    def tied(self) -> bool:
+        """Whether the embedding is the head too."""
+        return self.known and all(module.name != "lm_head" for module in self.root)
 
     @property
     def head_params(self) -> int:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from zeroplan.core.checks import check_member
 from zeroplan.core.framework import STAGES, Framework
-from zeroplan.core.hardware import Cluster, Gpu, Node
+from zeroplan.core.hardware import MIB, Cluster, Gpu, Node
+from zeroplan.core.meters import NCCL_MIB
 from zeroplan.core.model import Model
 from zeroplan.core.plan import Plan, Strategy, check_runs, stage_lacking
 from zeroplan.core.recipe import Recipe
@@ -77,9 +78,18 @@ class Question:
             workload=self.workload if self.counts_activations else None,
         )
 
+    def nccl_bytes(self, card: Card) -> int:
+        """What NCCL is expected to take beside the tensors; 0 where the headroom covers it, or memory is as stated."""
+        apart = self.counts_activations and self.gpus > 1 and card.gpu.usable_bytes_stated is None
+        return NCCL_MIB[1] * MIB if apart else 0
+
+    def usable_bytes(self, card: Card) -> int:
+        """What tensors can take: the card's usable memory less what NCCL takes."""
+        return card.gpu.usable_bytes - self.nccl_bytes(card)
+
     def budget_bytes(self, card: Card) -> int:
-        """The card's usable memory less the headroom."""
-        usable = card.gpu.usable_bytes
+        """The usable memory less the headroom."""
+        usable = self.usable_bytes(card)
         return usable - self.headroom.of(usable)
 
     def at(self, field: str, value: int) -> Question:

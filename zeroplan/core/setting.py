@@ -54,6 +54,13 @@ def total(pieces: Iterable[Piece]) -> Elements:
     return Elements(count, " + ".join(words) or "0", inputs)
 
 
+def added(sums: Iterable[Elements]) -> Elements:
+    """Sums added up, with the formula."""
+    sums = list(sums)
+    inputs = {name: value for each in sums for name, value in each.inputs.items()}
+    return Elements(sum(each.count for each in sums), " + ".join(each.formula for each in sums), inputs)
+
+
 def parts_of(block: Block) -> tuple[Attention, FeedForward]:
     """The attention and feed-forward part, which every block has whose activations are modelled."""
     assert block.attention is not None

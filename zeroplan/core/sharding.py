@@ -3,7 +3,7 @@
 Shards round up, as frameworks pad (DeepSpeed pads flat groups, FSDP1 flat parameters).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -64,54 +64,64 @@ def ring_share(payload: Elements, gpus: int) -> Elements:
 
 
 def _named(plan: Plan, count: str) -> Elements:
-    model = plan.model
     if count == "params":
         return whole(plan.params)
     if count == "shard":
         return shard(plan.params, plan.gpus)
-    if count == "block_shard":
-        return _shard_of("largest_block", model.largest_block, plan.gpus)
-    if count == "blocks_shard":
-        return _shard_of("block_params", plan.params - model.root_params, plan.gpus)
-    if count == "tensor_shard":
-        return _shard_of("largest_tensor", model.largest_tensor, plan.gpus)
     if count == "overhang":
-        return _overhang(model, shard(plan.params, plan.gpus))
+        return _overhang(plan, shard(plan.params, plan.gpus))
     if count in MODEL_COUNTS:
-        name, found = _modules(plan, count)
-        return Elements(found, name, {name: found})
+        part = count.removesuffix("_shard")
+        name, found = size_of(plan.model, part, _packed(plan))
+        if part == count:
+            return Elements(found, name, {name: found})
+        return Elements(-(-found // plan.gpus), f"ceil({name} / gpus)", {name: found, "gpus": plan.gpus})
     limit = plan.framework.limits[count]
     return Elements(limit, count, {count: limit})
 
 
-def _modules(plan: Plan, count: str) -> tuple[str, int]:
-    model = plan.model
-    if count == "root":
-        return "root_params", model.root_params
-    if count == "head":
-        return "head_params", model.head_params
-    if count == "block":
-        return "largest_block", model.largest_block
-    if count == "tensor":
-        return "largest_tensor", model.largest_tensor
+@lru_cache(maxsize=64)
+def size_of(model: Model, part: str, packed: bool) -> tuple[str, int]:
+    """A part of the model, named in a formula, and its parameters; `packed`: the experts of a block are one module."""
+    sizes: dict[str, tuple[str, Callable[[], int]]] = {
+        "root": ("root_params", lambda: model.root_params),
+        "head": ("head_params", lambda: model.head_params),
+        "tied_head": ("head_params", lambda: model.head_params * model.tied),
+        "block": ("largest_block", lambda: model.largest_block),
+        "tied_block": ("largest_block", lambda: model.largest_block * model.tied),
+        "blocks": ("block_params", lambda: model.params - model.root_params),
+        "down": ("down_projection", lambda: model.largest_down),
+        "first_blocks": ("first_blocks", lambda: model.first_blocks_params),
+        "later": ("later_params", lambda: model.later_params),
+        "later_blocks": ("later_blocks", lambda: model.later_params - model.head_params),
+        "linear": ("linear_params", lambda: model.linear_params),
+        "module_pair": ("adjacent_modules", lambda: model.adjacent_modules(packed)),
+        "other_modules": ("other_modules", lambda: model.params - model.adjacent_modules(packed)),
+        "tensor": ("largest_tensor", lambda: model.largest_tensor(packed)),
+    }
+    name, size = sizes[part]
+    return name, size()
+
+
+def _packed(plan: Plan) -> bool:
     assert plan.workload is not None  # what needs modules is counted with the activations only
-    return "adjacent_modules", model.adjacent_modules(plan.workload.packed_experts)
+    return plan.workload.packed_experts
 
 
-def _overhang(model: Model, part: Elements) -> Elements:
+def _overhang(plan: Plan, part: Elements) -> Elements:
     """What whole tensors that touch a rank's slice of the flat parameters hold beyond it, on the worst rank."""
-    touched = max(touched_elements(model, part.count), part.count)
+    touched = max(touched_elements(plan.model, part.count, _packed(plan)), part.count)
     return Elements(
         touched - part.count, f"(touched_tensors - {part.formula})", {"touched_tensors": touched, **part.inputs}
     )
 
 
 @lru_cache(maxsize=16)
-def touched_elements(model: Model, slice_elements: int) -> int:
+def touched_elements(model: Model, slice_elements: int, packed: bool) -> int:
     """The most elements of whole tensors that touch one slice of the flat parameters, the tensors in their order."""
     sums: dict[int, int] = {}
     start = most = 0
-    for size in model.tensor_sizes():
+    for size in model.tensor_sizes(packed):
         first, last = start // slice_elements, (start + size - 1) // slice_elements
         for rank in {first, last}:
             sums[rank] = sums.get(rank, 0) + size
@@ -119,10 +129,6 @@ def touched_elements(model: Model, slice_elements: int) -> int:
             most = max(most, size)
         start += size
     return max(most, *sums.values())
-
-
-def _shard_of(name: str, params: int, gpus: int) -> Elements:
-    return Elements(-(-params // gpus), f"ceil({name} / gpus)", {name: params, "gpus": gpus})
 
 
 def _bounded(left: Elements, function: str, right: Elements) -> Elements:

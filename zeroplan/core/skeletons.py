@@ -44,6 +44,7 @@ def architecture(dims: Dims) -> Architecture | None:
         fp32_query=dims.fp32_query,
         softmax=dims.softmax,
         softcap=dims.softcap,
+        head_softcap=dims.head_softcap,
         sinks=dims.sinks,
         router=dims.router,
         renormalised=dims.renormalised,

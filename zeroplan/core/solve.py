@@ -7,7 +7,6 @@ the line through both ends, then a bracket around it, halved until good and bad 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from zeroplan.core.choices import LARGEST_BATCH, LONGEST_SEQUENCE
 from zeroplan.core.estimate import memory
@@ -86,9 +85,13 @@ def crossing(value_at: Callable[[int], int], target: int, good: int, bad: int, g
 
 def _solution(question: Question, card: Card, stage: int, solver: Solver) -> Solution:
     answer = _within_budget(question, card, stage, solver)
-    tight = _solved(
-        lambda at: _need(question, card, stage, solver, at).squeezed, card.gpu.usable_bytes, solver, question
-    )
+    usable = card.gpu.usable_bytes
+
+    def squeezed(at: int) -> int:
+        moved = question.at(solver.field, at)
+        return _need(moved, card, stage).squeezed + usable - moved.usable_bytes(card)
+
+    tight = _solved(squeezed, usable, solver, question)
     peak = None
     if answer is not None:
         peak = memory(question.at(solver.field, answer).plan(card, stage)).peak_bytes
@@ -97,12 +100,17 @@ def _solution(question: Question, card: Card, stage: int, solver: Solver) -> Sol
 
 
 def _within_budget(question: Question, card: Card, stage: int, solver: Solver) -> int | None:
-    needed = partial(_need, question, card, stage, solver)
-    return _solved(lambda at: needed(at).comfortable, question.budget_bytes(card), solver, question)
+    usable = card.gpu.usable_bytes
+
+    def comfortable(at: int) -> int:
+        moved = question.at(solver.field, at)
+        return _need(moved, card, stage).comfortable + usable - moved.budget_bytes(card)
+
+    return _solved(comfortable, usable, solver, question)
 
 
-def _need(question: Question, card: Card, stage: int, solver: Solver, at: int) -> Need:
-    plan = question.at(solver.field, at).plan(card, stage)
+def _need(question: Question, card: Card, stage: int) -> Need:
+    plan = question.plan(card, stage)
     return need(plan, memory(plan))
 
 

@@ -32,7 +32,7 @@ class SweepPoint:
         if found is None:
             return NOT_OFFERED
         needs = need(found.plan, found.memory)
-        return verdict(needs, self.question.budget_bytes(card), card.gpu.usable_bytes)
+        return verdict(needs, self.question.budget_bytes(card), self.question.usable_bytes(card))
 
 
 def sweep(question: Question, over: str, values: Iterable[int]) -> list[SweepPoint]:

@@ -76,7 +76,7 @@ def _card_answer(question: Question, card: Card, estimates: dict[int, Estimate |
     stages = tuple(_stage_answer(question, card, stage, found) for stage, found in estimates.items())
     return CardAnswer(
         card=card,
-        usable_bytes=card.gpu.usable_bytes,
+        usable_bytes=question.usable_bytes(card),
         budget_bytes=question.budget_bytes(card),
         stages=stages,
         recommended=lowest(stages),
@@ -86,12 +86,12 @@ def _card_answer(question: Question, card: Card, estimates: dict[int, Estimate |
 def _stage_answer(question: Question, card: Card, stage: int, found: Estimate | None) -> StageAnswer:
     if found is None:
         return StageAnswer(stage=stage, verdict=NOT_OFFERED)
-    plan, budget = question.plan(card, stage), question.budget_bytes(card)
-    shown = meters(plan, found.memory, card.gpu)
+    plan, budget, usable = question.plan(card, stage), question.budget_bytes(card), question.usable_bytes(card)
+    shown = meters(plan, found.memory, card.gpu, usable)
     taken = shown.reserved.expected if shown.reserved else found.memory.peak_bytes
     return StageAnswer(
         stage=stage,
-        verdict=verdict(need(plan, found.memory), budget, card.gpu.usable_bytes),
+        verdict=verdict(need(plan, found.memory), budget, usable),
         spare_bytes=budget - taken,
         estimate=found.on(plan),
         meters=shown,

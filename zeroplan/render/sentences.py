@@ -65,13 +65,13 @@ def _whole(question: Question, answer: CardAnswer, best: StageAnswer, where: str
     assert best.meters is not None
     reserved = best.meters.reserved
     assert reserved is not None
-    fits = "fits" if best.verdict == FITS else "may just fit"
-    expected = "about " if best.verdict == TIGHT else ""
-    takes = f"{expected}{format_size(reserved.expected, unit)}"
-    spread = f" ({format_size(reserved.low, unit)} to {format_size(reserved.high, unit)})"
+    low, expected, high = (format_size(size, unit) for size in reserved)
+    fits, takes = "fits", f"{expected} ({low} to {high})"
+    if best.verdict == TIGHT:
+        fits, takes = "may just fit", f"{low} to {high}"
     limit = "budget" if question.headroom.numerator else "usable"
     of = format_size(answer.budget_bytes, unit)
-    return f"{stage_label(best.stage)} {fits} on {where}: {takes}{spread} of {of} {unit} {limit}, {price_of(best)}."
+    return f"{stage_label(best.stage)} {fits} on {where}: {takes} of {of} {unit} {limit}, {price_of(best)}."
 
 
 def assumptions(question: Question, varied: str = "", span: tuple[int, int] = (0, 0)) -> str:
@@ -157,7 +157,7 @@ def accounting(question: Question) -> str:
 def tight_means(question: Question) -> str:
     """What tight is said of."""
     if question.counts_activations:
-        return "tight: fits if the allocator takes no more than expected."
+        return "tight: fits if the allocator gives back what it caches."
     return "tight: fits only by using the headroom."
 
 
@@ -178,7 +178,9 @@ def usable_memory(answer: CardAnswer, question: Question, unit: str) -> str:
         return f"{usable} {unit} usable as stated; {end}"
     total, context = format_size(gpu.torch_total_bytes, unit), format_size(gpu.context_bytes, unit)
     derived = " (derived)" if gpu.provenance == "derived" else ""
-    return f"{alias}PyTorch sees {total} {unit}{derived}; less {context} CUDA context is {usable} usable; {end}"
+    nccl = question.nccl_bytes(answer.card)
+    beside = f" and {format_size(nccl, unit)} NCCL" if nccl else ""
+    return f"{alias}PyTorch sees {total} {unit}{derived}; less {context} CUDA context{beside} is {usable} usable; {end}"
 
 
 def _by_stage(answers: tuple[CardAnswer, ...], verdict: str) -> dict[int, list[str]]:

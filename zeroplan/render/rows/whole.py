@@ -6,20 +6,30 @@ from zeroplan.core.estimate import Estimate
 from zeroplan.core.ledger import Term
 from zeroplan.core.mends import Binding, Mend
 from zeroplan.core.meters import Meters
-from zeroplan.core.moments import STEP
+from zeroplan.core.moments import FIRST, LAST, STEP
 from zeroplan.core.verdict import DOES_NOT_FIT, FITS
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import listed, stage_label
 from zeroplan.render.rows.style import Style
 from zeroplan.units import format_size
 
-SHOWN_MOMENTS = ("logits", "loss", "blocks", "end")
+SHOWN_MOMENTS = (
+    ("logits", ("logits",)),
+    ("loss", ("loss",)),
+    ("blocks", (*FIRST, *LAST)),
+    ("end", ("end",)),
+    ("step", STEP),
+)
+"""The columns of the table of moments; of several moments it shows the largest."""
 MOMENT_WORDS = {
     "load": "while loading",
     "start": "at the start of the forward pass",
     "logits": "at the logits, as the forward pass ends",
     "loss": "at the loss, as the backward pass starts",
-    "blocks": "in backward, at the first blocks",
+    "first_block": "in backward, inside one of its first blocks",
+    "first_block_done": "in backward, as one of its first blocks is done",
+    "last_block": "in backward, inside one of its last blocks",
+    "last_block_done": "in backward, as one of its last blocks is done",
     "end": "at the end of the backward pass",
     "norm": "in the step, at the norm of the gradients",
     "update": "in the optimizer's update",
@@ -34,15 +44,14 @@ METER_WORDS = {
 
 
 def moments_grid(found: Estimate, style: Style) -> Grid:
-    """A row a term, a column a moment; what is not alive is a dot. Of the step's moments the larger is shown."""
+    """A row a term, a column a moment; what is not alive is a dot."""
     peak = found.memory.peak_moment
-    moments = [*SHOWN_MOMENTS, max(reversed(STEP), key=found.memory.bytes_at)]
-    if peak and peak not in moments:
-        moments.append(peak)
+    shown_as = {max(among, key=found.memory.bytes_at): head for head, among in SHOWN_MOMENTS}
+    moments = [*shown_as, *([peak] if peak not in shown_as else [])]
     columns = (
         Column(f"{stage_label(found.plan.strategy.stage)}, {style.unit} alive at", wraps=True),
         Column(""),
-        *(Column("step" if moment in STEP else moment, right=True) for moment in moments),
+        *(Column(shown_as.get(moment, moment), right=True) for moment in moments),
     )
     shown = [term for term in found.memory.terms if any(moment in term.moments for moment in moments)]
     rows = [_term_row(term, moments, style) for term in shown]
