@@ -3,6 +3,7 @@
 Parsing is exact: a decimal is a whole numerator over a power of ten, never a float.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from zeroplan.errors import InputError, printable
@@ -14,6 +15,8 @@ SIZES = {
     "kib": 2**10, "mib": 2**20, "gib": GIB, "tib": 2**40,
 }  # fmt: skip
 COUNTS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
+TOKENS = COUNTS | {"k": 2**10, "m": 2**20}
+"""Sequence lengths are named by powers of two: 8k is 8,192."""
 UNITS = {"GB": GB, "GiB": GIB}
 
 _LONGEST = 64  # characters of one number; more is a mistake, not a number
@@ -60,12 +63,12 @@ def _ungrouped(whole: str) -> str:
     return "".join((head, *groups)).replace("_", "")
 
 
-def parse_count(text: str, where: str, high: int, example: str) -> int:
+def parse_count(text: str, where: str, high: int, example: str, units: Mapping[str, int] = COUNTS) -> int:
     """A whole number from 1 to `high`; accepts 7.5e9, 7.5B, 7_500_000_000 and 7,500,000,000."""
     numerator, denominator, unit = parse_decimal(text, where, example)
-    if unit not in COUNTS:
+    if unit not in units:
         raise InputError(where, f"{printable(text)} is not a count.", f"Example: {example}.")
-    value, rest = divmod(numerator * COUNTS[unit], denominator)
+    value, rest = divmod(numerator * units[unit], denominator)
     if not 1 <= value <= high or (value == high and rest):
         raise InputError(where, f"{printable(text)} is outside 1 to {format_count(high)}.", f"Example: {example}.")
     if rest:

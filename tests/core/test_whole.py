@@ -13,7 +13,7 @@ from zeroplan.core.estimate import estimate, memory
 from zeroplan.core.hardware import Gpu
 from zeroplan.core.ledger import Ledger
 from zeroplan.core.mends import binding, selective_percent
-from zeroplan.core.meters import meters, need
+from zeroplan.core.meters import meters, need, taken_bytes
 from zeroplan.core.moments import MOMENTS
 from zeroplan.core.question import Card, Question
 from zeroplan.core.solve import SOLVERS, solve
@@ -321,7 +321,10 @@ def test_mends_save_what_they_say() -> None:
     [one] = [mend for mend in found.mends if mend.option == "--micro-batch 1"]
     assert answer.estimate is not None
     assert smaller.estimate is not None
-    assert one.saved_bytes == answer.estimate.memory.peak_bytes - smaller.estimate.memory.peak_bytes
+    assert smaller.meters is not None
+    assert smaller.meters.reserved is not None
+    assert one.taken_bytes == smaller.meters.reserved.expected
+    assert one.saved_bytes == taken_bytes(answer.estimate) - taken_bytes(smaller.estimate)
     assert one.verdict == smaller.verdict
     assert found.higher_saves_bytes is None
 

@@ -45,7 +45,7 @@ def test_what_is_stored_and_no_parameter_is_skipped() -> None:
 
 BAD_TABLES: dict[str, tuple[Any, str]] = {
     "list": ([], "not a table of named shapes"),
-    "no table inside": ({"a": [1]}, "'a' has no shape"),
+    "no table inside": ({"a": 1}, "'a' has no shape"),
     "no shape": ({"a": {"dtype": "F32"}}, "'a' has no shape"),
     "text": ({"a": {"shape": ["4"]}}, "not whole numbers"),
     "negative": ({"a": {"shape": [-4]}}, "not whole numbers"),

@@ -71,6 +71,9 @@ def run(args: list[str]) -> int:
     """Run the command line and return its exit status; every error becomes a line on stderr."""
     if sys.stdout is None:  # closed by the caller, who wants the status alone
         sys.stdout = io.StringIO()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a character that it cannot encode becomes a question mark
+            stream.reconfigure(errors="replace")
     try:
         status = _status(args)
         sys.stdout.flush()
@@ -106,6 +109,11 @@ def _bad_question(error: InputError) -> int:
 def _usage(error: click.UsageError) -> InputError:
     """click's own complaint in our form."""
     command = error.ctx.command_path if error.ctx else "zeroplan"
+    if isinstance(error, click.NoSuchOption):
+        from zeroplan.cli.options import hint_for
+
+        if hint := hint_for(error.option_name):
+            return InputError(command.removeprefix("zeroplan "), f"No such option: {error.option_name}.", hint)
     message = " ".join(error.format_message().split())
     return InputError(command.removeprefix("zeroplan ") or command, message, f"`{command} --help` shows an example.")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
-from zeroplan.cli.batch import missing, read_workload, typed
+from zeroplan.cli.batch import missing, read_workload, typed, under_framework
 from zeroplan.core.framework import STAGES, Framework
 from zeroplan.core.hardware import LARGEST_CLUSTER, Gpu, Node
 from zeroplan.core.model import LARGEST_MODEL, Model
@@ -134,7 +134,12 @@ def shipped_question(asked: Asked) -> Question | None:
     if question.framework.name != "zero":
         return None
     framework = asked.presets.framework(SHIPPED)
-    return question.under(framework, question.recipe) if framework.runs(question.recipe.name) else None
+    if not framework.runs(question.recipe.name):
+        return None
+    shipped = question.under(framework, question.recipe)
+    if shipped.workload is None:
+        return shipped
+    return replace(shipped, workload=under_framework(asked.presets, shipped.workload, framework))
 
 
 def parse_params(text: str, where: str = "--params") -> int:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from zeroplan.core.choices import FUSIBLE, LARGEST_BATCH, LONGEST_SEQUENCE, RECOMPUTE
 from zeroplan.errors import Faults, InputError, printable
-from zeroplan.units import parse_count
+from zeroplan.units import TOKENS, parse_count
 
 if TYPE_CHECKING:
     from zeroplan.cli.asking import Given
@@ -50,6 +51,7 @@ def read_workload(
     fused = faults.attempt(partial(_fused, given["fused"], framework))
     loss = faults.attempt(partial(presets.loss, given["loss"] or framework.default_loss))
     faults.attempt(partial(_check_positions, model, seq_len))
+    faults.attempt(partial(_check_checkpoints, given))
     faults.report()
     assert seq_len is not None
     assert micro_batch is not None
@@ -71,6 +73,21 @@ def read_workload(
     )
 
 
+def _check_checkpoints(given: Given) -> None:
+    if typed("checkpoints") and given["checkpoints"] != "gpu" and given["recompute"] in ("none", "selective"):
+        raise InputError("--checkpoints", "there are none without full recomputation.", "Add --recompute full.")
+
+
+def under_framework(presets: Presets, work: Workload, framework: Framework) -> Workload:
+    """The same micro-batch under another framework, whose defaults hold where nothing was typed."""
+    changes: dict[str, Any] = {"selective": framework.selective}
+    if not typed("loss"):
+        changes["loss"] = presets.loss(framework.default_loss)
+    if not typed("fused"):
+        changes["fused"] = framework.fused
+    return replace(work, **changes)
+
+
 def check_activations(question: Question, where: str) -> None:
     """Raise where an answer needs activations that are not counted."""
     model = question.model
@@ -80,7 +97,7 @@ def check_activations(question: Question, where: str) -> None:
         raise InputError(where, "needs a model and a length.", "Example: --model llama-3.1-8b --seq-len 4096.")
     if question.workload is None:
         raise missing("--seq-len", "--seq-len 4096")
-    raise InputError(where, f"the activations of {model.model_type or 'this model'} are not modelled yet.")
+    raise InputError(where, f"needs the activations; {model.why_unmodelled}.")
 
 
 def missing(option: str, example: str) -> InputError:
@@ -89,7 +106,7 @@ def missing(option: str, example: str) -> InputError:
 
 
 def parse_seq_len(text: str, where: str = "--seq-len") -> int:
-    return parse_count(text, where, LONGEST_SEQUENCE, "--seq-len 4096")
+    return parse_count(text, where, LONGEST_SEQUENCE, "--seq-len 4096", TOKENS)
 
 
 def parse_micro_batch(text: str, where: str = "--micro-batch") -> int:

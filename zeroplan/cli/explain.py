@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import click
@@ -17,6 +17,7 @@ from zeroplan.core.claims import ClaimedBytes, claimed
 from zeroplan.core.estimate import Estimate, estimate
 from zeroplan.core.ledger import Term, Transfer
 from zeroplan.core.meters import meters
+from zeroplan.core.question import Question
 from zeroplan.core.verdict import NOT_ASKED, CardAnswer, StageAnswer, fit
 from zeroplan.core.word import Word
 from zeroplan.errors import InputError, printable, unknown_name
@@ -103,7 +104,7 @@ def _explain_words(given: Given, term: str | None) -> None:
 def _explain_plan(given: Given, term: str | None) -> None:
     asked = ask(given, otherwise=no_cards)
     if not given["stage"]:
-        raise missing("--stage", "--stage 2")
+        asked = replace(asked, question=_at_lowest(asked.question))
     if len(asked.question.stages) > 1 or len(asked.question.cards) > 1:
         raise InputError("explain", "explains one stage on one GPU.", "Example: --stage 2 --gpu h100.")
     explained = _explained(asked, term)
@@ -115,6 +116,15 @@ def _explain_plan(given: Given, term: str | None) -> None:
         return _json(explained)
 
     show(given["format"], given["unit"], table, data, lambda: _records(data()))
+
+
+def _at_lowest(question: Question) -> Question:
+    """The question at the lowest stage that fits on its card."""
+    answers = fit(question) if len(question.cards) == 1 else ()
+    best = answers[0].recommended if answers else None
+    if best is None:
+        raise missing("--stage", "--stage 2")
+    return replace(question, stages=(best.stage,))
 
 
 def _explained(asked: Asked, term: str | None) -> Explained:
@@ -212,7 +222,7 @@ def _json(explained: Explained) -> dict[str, Any]:
         "request": request_json(asked.question, asked.node),
         "term": explained.term,
         "stage": stage,
-        "usable": [usable_json(card) for card in explained.cards],
+        "usable": [usable_json(asked.question, card) for card in explained.cards],
         "claims": [claim_json(claim) for claim in explained.claims],
         "words": [word_json(word) for word in explained.words],
     }

@@ -110,14 +110,14 @@ SHARED: dict[str, Callable[[Any], Any]] = {
     "params": _option("--params", QUESTION, "Trained parameters: 7.5e9, 7.5B or 7_500_000_000.", metavar="P"),
     "gpus": _option("--gpus", QUESTION, "GPUs in all, here the data-parallel degree: 64.", metavar="N"),
     "stage": _option("--stage", QUESTION, "Only this ZeRO stage, 0 to 3: 2 or 2,3.", multiple=True, metavar="S"),
-    "seq_len": _option("--seq-len", QUESTION, "Tokens per sequence: adds the activations.", metavar="T"),
+    "seq_len": _option("--seq-len", QUESTION, "Tokens per sequence, 4096 or 4k: adds the activations.", metavar="T"),
     "micro_batch": _option(
         "--micro-batch", QUESTION, "Sequences per GPU and micro-batch.", metavar="B", default="1", show_default=True
     ),
     "recompute": _option(
         "--recompute",
         QUESTION,
-        "none, selective, full, or every-K blocks.",
+        "none, selective, full, or every-K blocks: every-2.",
         metavar="HOW",
         default="none",
         show_default=True,
@@ -262,6 +262,28 @@ def shared(*hidden: str) -> Callable[[F], F]:
         return function
 
     return decorate
+
+
+MEANT = {
+    **dict.fromkeys(
+        ("--activation-checkpointing", "--gradient-checkpointing", "--ac", "--checkpointing"), "--recompute"
+    ),
+    **dict.fromkeys(("--mbs", "--batch-size", "--bs", "--micro-batch-size"), "--micro-batch"),
+    **dict.fromkeys(("--context", "--context-length", "--max-length", "--sequence-length"), "--seq-len"),
+    **dict.fromkeys(("--dtype", "--precision", "--optimizer"), "--recipe"),
+    **dict.fromkeys(("--zero", "--zero-stage"), "--stage"),
+    **dict.fromkeys(("--flash", "--flash-attention", "--sdpa"), "--attention"),
+    **dict.fromkeys(("--gas", "--gradient-accumulation-steps"), "--grad-accum"),
+}
+"""What others call our options."""
+NOT_YET = ("--tp", "--pp", "--cp", "--ep", "--tensor-parallel", "--pipeline-parallel", "--context-parallel")
+
+
+def hint_for(option: str) -> str:
+    """What to say of an option that there is not; empty where nothing better than likeness is known."""
+    if option in NOT_YET:
+        return "Tensor, pipeline, context and expert parallelism are not modelled yet."
+    return f"Did you mean {MEANT[option]}?" if option in MEANT else ""
 
 
 def output_only(function: F) -> F:

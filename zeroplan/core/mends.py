@@ -7,7 +7,7 @@ from functools import lru_cache
 from zeroplan.core.estimate import Estimate, estimate, memory
 from zeroplan.core.flight import matmul_weights
 from zeroplan.core.ledger import Term
-from zeroplan.core.meters import need
+from zeroplan.core.meters import need, taken_bytes
 from zeroplan.core.question import Card, Question
 from zeroplan.core.verdict import FITS, StageAnswer, verdict
 from zeroplan.core.workload import Workload
@@ -29,7 +29,9 @@ class Mend:
     option: str
     """What to type."""
     saved_bytes: int
-    """Of the peak, per GPU."""
+    """Of what the allocator is expected to take, per GPU."""
+    taken_bytes: int
+    """What it is expected to take with this change alone."""
     price: str
     verdict: str
     """With this change alone."""
@@ -65,11 +67,17 @@ def binding(question: Question, card: Card, answer: StageAnswer) -> Binding | No
 
 
 def _mends(question: Question, card: Card, found: Estimate) -> Iterator[Mend]:
+    before, usable = taken_bytes(found), question.usable_bytes(card)
     for option, other, price in _tried(question, found.plan.strategy.stage):
-        saved = found.memory.peak_bytes - other.memory.peak_bytes
-        if saved * WORTH >= found.memory.peak_bytes:
-            said = verdict(need(other.plan, other.memory), question.budget_bytes(card), question.usable_bytes(card))
-            yield Mend(option=option, saved_bytes=saved, price=price or _traffic(found, other), verdict=said)
+        saved = before - taken_bytes(other)
+        if saved * WORTH >= before:
+            yield Mend(
+                option=option,
+                saved_bytes=saved,
+                taken_bytes=taken_bytes(other, usable),
+                price=price or _traffic(found, other),
+                verdict=verdict(need(other.plan, other.memory), question.budget_bytes(card), usable),
+            )
 
 
 @lru_cache(maxsize=4)

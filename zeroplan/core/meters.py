@@ -1,13 +1,18 @@
 """The four meters that users compare with: what states take, what tensors take, what the allocator holds, what the
 driver shows. Each is a range, low to high, in bytes per GPU."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from zeroplan.core.framework import Slack
 from zeroplan.core.hardware import MIB, Gpu
 from zeroplan.core.ledger import Ledger
 from zeroplan.core.plan import Plan
+
+if TYPE_CHECKING:
+    from zeroplan.core.estimate import Estimate
 
 COMPILED = (90, 92, 94)
 """Percent of the eager run's memory that a compiled one reserves, mean and two standard deviations: 28.72 of 31.02 and
@@ -28,7 +33,7 @@ class Range(NamedTuple):
     expected: int
     high: int
 
-    def plus(self, low: int, expected: int, high: int) -> "Range":
+    def plus(self, low: int, expected: int, high: int) -> Range:
         return Range(self.low + low, self.expected + expected, self.high + high)
 
 
@@ -61,6 +66,13 @@ def need(plan: Plan, memory: Ledger) -> Need:
     taken = _taken(plan, memory, slack)
     squeezed = _percent(_allocated(plan, memory).expected, slack.squeezed)
     return Need(comfortable=max(taken.high, squeezed), squeezed=squeezed)
+
+
+def taken_bytes(found: Estimate, usable_bytes: int | None = None) -> int:
+    """What a plan is expected to take of a card: of the allocator where activations are counted, else its peak."""
+    if found.plan.workload is None:
+        return found.memory.peak_bytes
+    return _reserved(found.plan, found.memory, usable_bytes).expected
 
 
 def meters(plan: Plan, memory: Ledger, gpu: Gpu | None, usable_bytes: int | None = None) -> Meters:

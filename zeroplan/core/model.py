@@ -27,7 +27,9 @@ class Model:
     """What belongs to no block: embeddings, final norm, head."""
     stacks: tuple[Stack, ...] = ()
     architecture: Architecture | None = None
-    """None: the activations of this architecture are not modelled."""
+    """None: its activations are not modelled."""
+    unmodelled: str = ""
+    """Why they are not, where it is not for its model_type."""
     model_type: str = ""
     assumed: tuple[tuple[str, str], ...] = ()
     """(key, value) pairs that its file leaves out and its class fills in."""
@@ -43,6 +45,11 @@ class Model:
     def known(self) -> bool:
         """Whether its modules are known, not only how many parameters it has."""
         return bool(self.root or self.stacks)
+
+    @property
+    def why_unmodelled(self) -> str:
+        """Why its activations are not modelled, as the end of a sentence."""
+        return self.unmodelled or f"those of {self.model_type or 'this model'} are not modelled yet"
 
     @property
     def runs(self) -> tuple[Run, ...]:

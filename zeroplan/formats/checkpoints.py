@@ -49,7 +49,12 @@ def _checked(stored: Model, counted: Model | None, notes: list[str]) -> Model:
         own = [note for note in counted.notes if not (left_out and PREDICTED in note)]
         return replace(counted, name=stored.name, notes=(*own, *notes, CHECKED), source=stored.source)
     differ = f"the headers hold {stored.params:,} parameters, config.json counts to {counted.params:,}; the headers win"
-    return replace(stored, model_type=counted.model_type, notes=(*stored.notes, *notes, differ))
+    return replace(
+        stored,
+        model_type=counted.model_type,
+        notes=(*stored.notes, *notes, differ),
+        unmodelled="the headers and config.json disagree, so how it computes is not known",
+    )
 
 
 def _name(folder: str) -> str:

@@ -14,6 +14,8 @@ WAYS_OUT = "Give the checkpoint folder (shapes are read from its safetensors hea
 LARGEST_DIMENSION = 10**9
 MOST_LAYERS = 10_000
 LAYER_COUNTS = ("layers", "decoder_layers")
+ALIKE, LONG = 0.85, 60
+"""How much of two keys is equal where one is the other misspelt, and the longest key that is looked at."""
 DROPOUTS = ("residual_dropout", "attention_dropout")
 
 ACTIVATIONS = {
@@ -75,6 +77,17 @@ class ConfigValues:
         """The refusal of one key."""
         return InputError(f"{self.where}, {self.prefix}{key}", f"{problem}.", WAYS_OUT)
 
+    def refuse_misspelt(self) -> None:
+        """Raise for a key that nothing reads, next to a key that is absent and much like it."""
+        from difflib import get_close_matches
+
+        absent = [key for key in self.defaults if key not in self.config]
+        for key in self.config:
+            close = [] if key in _read_keys() else get_close_matches(str(key)[:LONG], absent, n=1, cutoff=ALIKE)
+            if close:
+                problem = f"{printable(key, LONG)} is no key of {self.model_type}."
+                raise InputError(self.where, problem, f"Did you mean {self.prefix}{close[0]}?")
+
     def _raw(self, key: str, default: Any = None) -> Any:
         if key in self.config:
             return self.config[key]
@@ -96,7 +109,10 @@ class ConfigValues:
         if formula and name in DROPOUTS:
             return self._usual_dropout(options[0], formula)
         if formula:
-            return self._from_formula(name, formula, found)
+            value = self._from_formula(name, formula, found)
+            if name == "kv_heads" and options and options[0] not in self.config:
+                self.assumed[self.prefix + options[0]] = str(value)
+            return value
         if name in NULLABLE:
             return None if name.endswith(("layers", "types")) else 0
         if not self._known(options):
@@ -176,6 +192,12 @@ def shown(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "a list"
     return "a table" if isinstance(value, dict) else printable(value, 24)
+
+
+@cache
+def _read_keys() -> frozenset[str]:
+    """Every key that some configuration class has, of those that are read."""
+    return frozenset(key for defaults in class_defaults().values() for key in defaults)
 
 
 @cache

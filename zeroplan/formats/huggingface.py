@@ -44,6 +44,7 @@ def resolved(config: Config, kind: str, where: str, prefix: str = "") -> tuple[D
     """The dimensions of one architecture, and the values they were read from."""
     values = ConfigValues(config, kind, where, prefix)
     found = values.dims()
+    values.refuse_misspelt()
     apply_rules(values, found)
     return Dims(**found), values
 

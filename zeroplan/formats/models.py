@@ -7,18 +7,28 @@ from zeroplan.core.model import Model
 from zeroplan.errors import InputError, one_line
 from zeroplan.formats.presets import Presets
 
+TUNED = ("-instruct", "-chat", "-base", "-it", "-hf")
+"""Endings of the names of models of the same shape."""
+MOST_REF = 64  # characters; a commit has 40
 FORMS = "Give a config.json, a checkpoint folder, a shapes JSON, or the name of a preset."
 
 
 def read_model(text: str, presets: Presets, where: str = "--model") -> Model:
     """The model that `text` names; an existing path wins over a preset's name."""
-    text = text.strip()
+    text = os.path.expanduser(text.strip())
     if _exists(text):
-        found = _folder(text) if os.path.isdir(text) else _file(text)
+        found = _folder(text, presets.knows("model", text)) if os.path.isdir(text) else _file(text)
         return replace(found, path=one_line(text))
     if _looks_like_path(text):
         raise InputError(where, f"{one_line(text)} does not exist.", FORMS)
-    return presets.model(text, where).model
+    return presets.model(_known_name(text, presets), where).model
+
+
+def _known_name(text: str, presets: Presets) -> str:
+    """The name as it is, or without what does not change a model's shape, where that is known."""
+    bare = text.removeprefix("https://").removeprefix("huggingface.co/").strip("/").lower().replace(" ", "-")
+    shorter = (bare.removesuffix(ending) for ending in TUNED)
+    return next((name for name in (text, bare, *shorter) if presets.knows("model", name)), text)
 
 
 def _exists(text: str) -> bool:
@@ -32,7 +42,7 @@ def _looks_like_path(text: str) -> bool:
     return text.endswith((".json", ".safetensors")) or text.startswith((".", "/", "~"))
 
 
-def _folder(path: str) -> Model:
+def _folder(path: str, hides_preset: bool = False) -> Model:
     from zeroplan.formats.checkpoints import read_checkpoint
     from zeroplan.formats.safetensors import has_headers
 
@@ -41,9 +51,23 @@ def _folder(path: str) -> Model:
     config = os.path.join(path, "config.json")
     if os.path.isfile(config):
         return _file(config)
+    if snapshot := _snapshot(path):
+        return _folder(snapshot)
     pickled = any(name.endswith((".bin", ".pt", ".pth")) for name in os.listdir(path))
     problem = "holds pickled weights only, which have no header to read." if pickled else "holds no model."
-    raise InputError(one_line(path), problem, "Give its config.json, a shapes JSON, or --params N.")
+    hidden = " The folder hides the preset of that name." if hides_preset else ""
+    raise InputError(one_line(path), problem, f"Give its config.json, a shapes JSON, or --params N.{hidden}")
+
+
+def _snapshot(path: str) -> str:
+    """The folder that the main branch of a huggingface_hub cache entry points to; empty where there is none."""
+    try:
+        with open(os.path.join(path, "refs", "main"), encoding="ascii") as file:
+            commit = file.read(MOST_REF).strip()
+    except (OSError, ValueError):
+        return ""
+    found = os.path.join(path, "snapshots", commit)
+    return found if commit.isalnum() and os.path.isdir(found) else ""
 
 
 def _file(path: str) -> Model:
@@ -69,7 +93,11 @@ def _shapes(value: dict[str, object], path: str, name: str) -> Model:
 
 
 def _has_shapes(value: dict[str, object]) -> bool:
-    return any(isinstance(info, dict) and "shape" in info for info in value.values())
+    return any(
+        (isinstance(info, dict) and "shape" in info)
+        or (isinstance(info, list) and all(type(size) is int for size in info) and "." in name)
+        for name, info in value.items()
+    )
 
 
 def _name_of(path: str) -> str:

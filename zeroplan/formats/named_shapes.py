@@ -1,6 +1,7 @@
 """Named shapes as a model: tensors become modules, the first number in a name its block.
 
-`{name: {"shape": [...], "dtype": ...}}` is what a safetensors header holds, and what a user can write of any model:
+`{name: {"shape": [...], "dtype": ...}}` is what a safetensors header holds, and what a user can write of any model;
+a shape alone will do:
 
     json.dump({n: {"shape": list(p.shape), "dtype": str(p.dtype)} for n, p in model.named_parameters()}, file)
 """
@@ -51,7 +52,7 @@ def parameter_shapes(tensors: object, where: str) -> Shapes:
             continue
         shape = _shape(name, info, where)
         if not is_buffer(name, shape):
-            _refuse_packed(name, info, where)
+            _refuse_packed(name, info if isinstance(info, Mapping) else {}, where)
             found[name] = shape
     return found
 
@@ -62,7 +63,7 @@ def is_buffer(name: str, shape: Shape) -> bool:
 
 
 def _shape(name: str, info: object, where: str) -> Shape:
-    shape = info.get("shape") if isinstance(info, Mapping) else None
+    shape = info.get("shape") if isinstance(info, Mapping) else info
     if not isinstance(shape, list) or len(shape) > MOST_DIMENSIONS:
         raise InputError(where, f"{printable(name)} has no shape.", 'Write {"name": {"shape": [4, 4]}}.')
     if not all(type(size) is int and 0 <= size <= LARGEST_SIZE for size in shape):
@@ -103,6 +104,7 @@ def model_of_shapes(shapes: Shapes, where: str, experts_per_token: int = 0) -> M
         root=tuple(modules(root, experts_per_token)),
         stacks=tuple(_stacks(blocks, experts_per_token)),
         notes=tuple(_unknown_activity(shapes, experts_per_token)),
+        unmodelled="shapes alone do not say how a model computes",
     )
 
 

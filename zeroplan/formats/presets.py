@@ -94,6 +94,10 @@ class Presets:
         """All names of a kind, sorted."""
         return sorted({*self._bundled_names(kind), *self._user[kind]})
 
+    def knows(self, kind: str, name: str) -> bool:
+        """Whether something of a kind has this name or alias."""
+        return self._lookup(kind, name.strip().lower()) is not None
+
     def all(self, kind: str) -> list[Record]:
         """All records of a kind, by name."""
         return [self._load(kind, name) for name in self.names(kind)]
@@ -136,6 +140,14 @@ class Presets:
         return found
 
     def _real_name(self, kind: str, wanted: str, where: str, asked: str) -> str:
+        found = self._lookup(kind, wanted)
+        if found is None:
+            see = _SEE.get(kind, f"`zeroplan presets {kind}` lists them.")
+            raise unknown_name(where, kind, asked, self._all_names(kind), see)
+        return found
+
+    def _lookup(self, kind: str, wanted: str) -> str | None:
+        """The name of what has this name or alias."""
         if wanted in self._user[kind] or self._is_bundled(kind, wanted):
             return wanted
         for name, mine in self._user[kind].items():
@@ -144,8 +156,7 @@ class Presets:
         for name in self._mentioning(kind, f'"{wanted}"'):
             if wanted in self._bundled(kind, name).aliases:
                 return name
-        see = _SEE.get(kind, f"`zeroplan presets {kind}` lists them.")
-        raise unknown_name(where, kind, asked, self._all_names(kind), see)
+        return None
 
     def _all_names(self, kind: str) -> list[str]:
         return [name for record in self.all(kind) for name in (record.name, *record.aliases)]

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from zeroplan.core.hardware import Cluster
+from zeroplan.core.meters import taken_bytes
 from zeroplan.core.timing import link_bound
 from zeroplan.core.verdict import DOES_NOT_FIT
 from zeroplan.render.machine import UNKNOWN_TIME, seconds_json
@@ -97,6 +98,7 @@ def _sweep_stage(point: SweepPoint, stage: int) -> shapes.SweepStageJson:
         "stage": stage,
         "resident_bytes": found.memory.resident_bytes if found else None,
         "peak_bytes": found.memory.peak_bytes if found else None,
+        "taken_bytes": taken_bytes(found) if found else None,
         "traffic_psi": found.psi if found else None,
         "wire_bytes": found.traffic.wire_bytes if found else None,
         "ratio_to_data_parallel": found.ratio_to_data_parallel if found else None,
@@ -104,12 +106,13 @@ def _sweep_stage(point: SweepPoint, stage: int) -> shapes.SweepStageJson:
     }
 
 
-def usable_json(answer: CardAnswer) -> shapes.UsableJson:
+def usable_json(question: Question, answer: CardAnswer) -> shapes.UsableJson:
     gpu = answer.card.gpu
     return {
         "gpu": gpu.name,
         "torch_total_bytes": None if gpu.usable_bytes_stated is not None else gpu.torch_total_bytes,
         "context_bytes": 0 if gpu.usable_bytes_stated is not None else gpu.context_bytes,
+        "nccl_bytes": question.nccl_bytes(answer.card),
         "usable_bytes": answer.usable_bytes,
         "budget_bytes": answer.budget_bytes,
         "provenance": gpu.provenance,

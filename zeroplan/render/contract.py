@@ -162,10 +162,12 @@ class BindingTermJson(TypedDict):
 
 
 class MendJson(TypedDict):
-    """One change to the question, and what it saves of the peak."""
+    """One change to the question, and what it saves of what the allocator is expected to take."""
 
     option: str
     saved_bytes: int
+    taken_bytes: int
+    """What is left with this change alone: the expected of its reserved meter."""
     price: str
     verdict: str
     """With this change alone."""
@@ -190,7 +192,7 @@ class CardJson(TypedDict):
     gpu: str
     title: str
     usable_bytes: int
-    """What tensors can take: PyTorch's total less the CUDA context."""
+    """What tensors can take: PyTorch's total less the CUDA context and, with activations and several GPUs, NCCL."""
     usable_provenance: str
     """measured, derived (from the driver's total or a like card) or stated."""
     budget_bytes: int

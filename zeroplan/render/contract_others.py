@@ -50,6 +50,8 @@ class SweepStageJson(TypedDict):
     stage: int
     resident_bytes: int | None
     peak_bytes: int | None
+    taken_bytes: int | None
+    """What the allocator is expected to take with activations, on a card that has room; else the peak."""
     traffic_psi: float | None
     wire_bytes: int | None
     ratio_to_data_parallel: float | None
@@ -137,6 +139,8 @@ class UsableJson(TypedDict):
     torch_total_bytes: int | None
     """What PyTorch sees; null for stated memory."""
     context_bytes: int
+    nccl_bytes: int
+    """Taken off what is usable where activations are counted, on several GPUs."""
     usable_bytes: int
     budget_bytes: int
     provenance: str

@@ -129,7 +129,13 @@ def binding_json(found: Binding) -> contract.BindingJson:
         "moment": found.moment,
         "terms": [{"name": term.name, "bytes": term.bytes} for term in found.terms],
         "mends": [
-            {"option": mend.option, "saved_bytes": mend.saved_bytes, "price": mend.price, "verdict": mend.verdict}
+            {
+                "option": mend.option,
+                "saved_bytes": mend.saved_bytes,
+                "taken_bytes": mend.taken_bytes,
+                "price": mend.price,
+                "verdict": mend.verdict,
+            }
             for mend in found.mends
         ],
         "higher_stage_saves_bytes": found.higher_saves_bytes,

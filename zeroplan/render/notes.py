@@ -49,12 +49,27 @@ def _grouped(remarks: Iterable[tuple[CardAnswer, str]]) -> list[str]:
 
 def _general(question: Question) -> list[str]:
     notes = []
+    if question.workload is not None and not question.counts_activations:
+        notes.append(f"Activations are not counted: {question.model.why_unmodelled}.")
+    if idle := _idle_recompute(question):
+        notes.append(idle)
     if question.gpus == 1:
-        notes.append("On one GPU sharding saves nothing: every stage holds the whole model.")
+        notes.append("On one GPU sharding saves nothing: every stage holds all states.")
     lacking = [str(stage) for stage in question.stages if not question.offers(stage)]
     if lacking:
         notes.append(f"{question.framework.name} does not offer stage {listed(lacking, 'or')}.")
     return notes
+
+
+def _idle_recompute(question: Question) -> str:
+    """That selective recomputation changes nothing, where it does not."""
+    work = question.workload
+    if work is None or work.recompute != "selective" or work.selective != "attention" or work.attention != "flash":
+        return ""
+    return (
+        f"Selective recomputation, which is of the attention core in {question.framework.name}, "
+        "saves nothing: flash attention keeps no scores."
+    )
 
 
 def _upgrade(answer: CardAnswer, advice: Advice, unit: str) -> str:
@@ -86,10 +101,12 @@ def _shipped_costs(answer: CardAnswer, advice: Advice, unit: str) -> str:
     here = answer.recommended.estimate if answer.recommended else None
     if not there or not here or there.memory.peak_bytes <= here.memory.peak_bytes:
         return ""
-    peak, sent = (format_size(size, unit) for size in (there.memory.peak_bytes, there.traffic.wire_bytes))
+    reserved = other.meters.reserved if other and other.meters else None
+    taken, word = (reserved.expected, "takes") if reserved else (there.memory.peak_bytes, "peaks at")
+    peak, sent = (format_size(size, unit) for size in (taken, there.traffic.wire_bytes))
     ratio = format_ratio(there.ratio_to_data_parallel)
     traffic = f", {sent} {unit} sent ({ratio} plain DP)" if there.traffic.wire_bytes else ""
-    return f"peaks at {peak} {unit}{traffic}"
+    return f"{word} {peak} {unit}{traffic}"
 
 
 def _shipped_sends(answers: Sequence[CardAnswer], advices: Sequence[Advice]) -> list[str]:

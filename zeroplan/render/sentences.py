@@ -103,12 +103,16 @@ def batch(question: Question, varied: str = "", span: tuple[int, int] = (0, 0)) 
     if work is None:
         return "Activations: not counted; --seq-len adds them, with --micro-batch 1." if question.model.known else ""
     if not question.counts_activations:
-        kind = question.model.model_type or "this model"
-        return f"Activations: not counted; those of {kind} are not modelled yet."
-    ends = {varied: f"{format_count(span[0])} to {format_count(span[1])}" if span[0] else "as many as fit,"}
+        return f"Activations: not counted; {question.model.why_unmodelled}."
+    ends = {varied: f"{format_count(span[0])} to {format_count(span[1])}"} if span[0] else {}
     sequences = ends.get("micro_batch", format_count(work.micro_batch))
     tokens = ends.get("seq_len", format_count(work.seq_len))
-    parts = [f"Micro-batch {sequences} x {tokens} tokens", f"recompute {work.how}", f"attention {work.attention}"]
+    solved = {
+        "micro_batch": f"of as many sequences of {tokens} tokens as fit",
+        "seq_len": f"{sequences} x as many tokens as fit",
+    }
+    size = solved.get("" if span[0] else varied, f"{sequences} x {tokens} tokens")
+    parts = [f"Micro-batch {size}", f"recompute {work.how}", f"attention {work.attention}"]
     parts += [f"loss {work.loss.name}", *(f"fused {part}" for part in work.fused)]
     parts += [f"compiled {work.compiled}"] if work.compiled != "none" else []
     parts += [f"optimizer {question.kernel}"] if question.kernel != "fused" else []

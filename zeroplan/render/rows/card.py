@@ -35,7 +35,7 @@ def card_blocks(question: Question, answer: CardAnswer, advice: Advice, style: S
         _legend(question, style),
         stages_grid(question, {stage.stage: stage.estimate for stage in answer.stages}, style, peaks=False),
         *(ledger_blocks(shown, style) if shown.estimate else []),
-        Paragraph(_footer(question, shown), DIM),
+        Paragraph(_footer(question, answer, shown), DIM),
     ]
 
 
@@ -177,7 +177,7 @@ def _phases(phases: tuple[str, ...]) -> str:
     return "always" if phases in (PHASES, PHASES[1:]) else ", ".join(phases)
 
 
-def _footer(question: Question, shown: StageAnswer) -> str:
+def _footer(question: Question, answer: CardAnswer, shown: StageAnswer) -> str:
     framework = question.framework
     asked = [f"{asked_model(question)} --gpus {question.gpus} --stage {shown.stage}"]
     asked += [f"--framework {framework.name}"] if framework.name != "zero" else []
@@ -186,4 +186,5 @@ def _footer(question: Question, shown: StageAnswer) -> str:
     asked += asked_batch(question)
     scale = f"{yardstick(shown.estimate)} " if shown.estimate and question.gpus > 1 else ""
     lacking = "" if question.counts_activations else f"Not counted: {framework.not_counted}. "
+    asked += [f"--gpu {answer.card.gpu.name}"] if answer.card.gpu.usable_bytes_stated is None else []
     return f"{scale}{lacking}The formulas and sources: zeroplan explain {' '.join(asked)}"

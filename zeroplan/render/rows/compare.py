@@ -2,6 +2,7 @@
 
 from zeroplan.core.compare import Comparison
 from zeroplan.core.question import Question
+from zeroplan.core.verdict import TIGHT
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import stage_label
 from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
@@ -75,7 +76,8 @@ def _counted(rows: list[Comparison]) -> str:
     stages: dict[str, int] = {}
     for row in rows:
         best = row.answer.recommended
-        name = f"{stage_label(best.stage)} is the lowest stage" if best else "nothing fits"
+        tight = ", tight," if best and best.verdict == TIGHT else ""
+        name = f"{stage_label(best.stage)}{tight} is the lowest stage" if best else "nothing fits"
         stages[name] = stages.get(name, 0) + 1
     return "; ".join(f"{name} on {count} of {len(rows)} cards" for name, count in sorted(stages.items())) + "."
 
@@ -88,13 +90,14 @@ def _cheapest(rows: list[Comparison]) -> str:
     best = min(priced, key=lambda row: row.usd_per_hour or 0)
     card, stage = best.answer.card, best.answer.recommended
     node = card.node.name if card.node else "unknown"
-    where = f"{card.gpu.name} in {node}" + (f", {stage_label(stage.stage)}" if stage else "")
+    tight = ", tight" if stage and stage.verdict == TIGHT else ""
+    where = f"{card.gpu.name} in {node}" + (f", {stage_label(stage.stage)}{tight}" if stage else "")
     return f"Cheapest by the hour, of {len(priced)} with a known price: {where}, {_price(best)} USD/h."
 
 
 def _footer(question: Question, style: Style) -> str:
     counted = question.counts_activations
-    whole = "it fits" if counted else "the states fit; --headroom leaves room for activations"
+    whole = "it fits, tight apart" if counted else "the states fit; --headroom leaves room for activations"
     return (
         f"usable, left: {style.unit} per GPU, left of the budget at the lowest stage"
         f"{'' if counted else ' for activations'}. {tight_means(question)} link s: the step's traffic by a ring at "

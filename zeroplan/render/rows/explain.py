@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from zeroplan.core.claims import ClaimedBytes
 from zeroplan.core.estimate import Estimate, in_psi
 from zeroplan.core.ledger import Term, Transfer
-from zeroplan.core.moments import PHASES
+from zeroplan.core.moments import MOMENTS, PHASES, phase_of
 from zeroplan.core.question import Question
 from zeroplan.core.timing import link_bound, measured_by
 from zeroplan.core.verdict import CardAnswer, StageAnswer
@@ -58,17 +58,20 @@ def part_blocks(
 
 
 def peak_blocks(found: Estimate, style: Style) -> list[Block]:
-    """What is alive in each phase, and which of them is the peak."""
+    """What is alive in each phase, with activations at each moment of it, and where the peak is."""
     memory = found.memory
     columns = (Column("alive in"), Column(style.unit, right=True), Column("bytes", right=True), Column(""))
+    if found.plan.workload is None:
+        parts = [(phase, memory.alive_bytes(phase), phase in memory.peak_phases) for phase in PHASES]
+    else:
+        named = {moment: phase_of(moment) for moment in MOMENTS}
+        parts = [
+            (phase if phase == moment else f"{phase}, {moment}", memory.bytes_at(moment), moment == memory.peak_moment)
+            for moment, phase in named.items()
+        ]
     rows = tuple(
-        (
-            cell(phase),
-            cell(style.size(memory.alive_bytes(phase))),
-            cell(format_exact(memory.alive_bytes(phase))),
-            cell("peak" if phase in memory.peak_phases else "", STRONG),
-        )
-        for phase in PHASES
+        (cell(name), cell(style.size(size)), cell(format_exact(size)), cell("peak" if peak else "", STRONG))
+        for name, size, peak in parts
     )
     return [Grid(columns, rows)]
 
@@ -111,8 +114,14 @@ def _seconds(seconds: float | None) -> str:
 def _verdict(stage: StageAnswer, style: Style) -> str:
     if stage.estimate is None or stage.spare_bytes is None:
         return f"verdict: {stage.verdict}"
-    peak, spare = style.size(stage.estimate.memory.peak_bytes), style.size(stage.spare_bytes)
-    return f"verdict: {stage.verdict}; the budget less the peak of {peak} is {spare} {style.unit}"
+    spare = style.size(stage.spare_bytes)
+    reserved = stage.meters.reserved if stage.meters else None
+    if reserved:
+        low, expected, high = map(style.size, reserved)
+        taken = f"the {expected} that the allocator is expected to take ({low} to {high})"
+    else:
+        taken = f"the peak of {style.size(stage.estimate.memory.peak_bytes)}"
+    return f"verdict: {stage.verdict}; the budget less {taken} is {spare} {style.unit}"
 
 
 def _totals(found: Estimate, style: Style) -> str:
@@ -144,12 +153,12 @@ class _Sources:
 
 
 def _terms_grid(found: Estimate, terms: Sequence[Term], sources: _Sources, style: Style) -> Grid:
-    phase = found.memory.peak_phases[0]
+    counted, moment = found.plan.workload is not None, found.memory.peak_moment
     columns = (
         Column("memory"),
         Column(style.unit, right=True),
         Column("formula", wraps=True),
-        Column(f"in {phase}"),
+        Column("at peak"),
         Column("source"),
     )
     rows = tuple(
@@ -157,7 +166,7 @@ def _terms_grid(found: Estimate, terms: Sequence[Term], sources: _Sources, style
             cell(term.name),
             cell(style.size(term.bytes)),
             cell(term.formula),
-            cell("yes" if phase in term.phases else ""),
+            cell("yes" if moment in term.moments and term.tier == "gpu" else ""),
             cell(sources.number(term.source), DIM),
         )
         for term in terms
@@ -167,7 +176,8 @@ def _terms_grid(found: Estimate, terms: Sequence[Term], sources: _Sources, style
         cell(style.size(found.memory.peak_bytes), STRONG),
         cell("sum of the terms alive"),
     )
-    return Grid(columns, (*rows, (*peak, cell(f"in {', '.join(found.memory.peak_phases)}"), cell(""))), padding=1)
+    when = moment if counted else f"in {', '.join(found.memory.peak_phases)}"
+    return Grid(columns, (*rows, (*peak, cell(when), cell(""))), padding=1)
 
 
 def _transfers_grid(found: Estimate, transfers: Sequence[Transfer], sources: _Sources, style: Style) -> Grid:

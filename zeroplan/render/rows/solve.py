@@ -5,7 +5,7 @@ from zeroplan.core.solve import SOLVERS, Solution
 from zeroplan.render.blocks import DIM, STRONG, WARN, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import stage_label, stage_name
 from zeroplan.render.rows.style import Style
-from zeroplan.render.sentences import accounting, batch, model_name
+from zeroplan.render.sentences import accounting, batch, model_name, tight_means
 from zeroplan.units import counted, format_count, format_share
 
 STATES = {"max-params": "Most parameters whose states fit", "min-gpus": "Fewest GPUs on which the states fit"}
@@ -39,7 +39,7 @@ def _given(question: Question, what: str) -> str:
     if what == "max-params":
         return f"on {counted(question.gpus, 'GPU')}"
     if what == "min-gpus":
-        return f"for {model_name(question)}"
+        return f"for {model_name(question).rstrip(',')}"
     return f"for {model_name(question)} on {counted(question.gpus, 'GPU')}"
 
 
@@ -64,25 +64,22 @@ def _grid(question: Question, what: str, solutions: list[Solution], style: Style
     for card in question.cards:
         answers = {s.stage: s for s in solutions if s.card is card}
         budget = cell(style.size(question.budget_bytes(card)))
-        found = (_answer(question, answers[stage], what) for stage in stages)
-        rows.append((cell(card.gpu.title), budget, *found))
+        rows.append((cell(card.gpu.title), budget, *(_answer(answers[stage].answer, what) for stage in stages)))
+        if _ranges(question, list(answers.values())):
+            tight = (_answer(answers[stage].tight_answer, what) for stage in stages)
+            rows.append((cell("  tight", WARN), cell(""), *tight))
     return Grid(columns, tuple(rows))
 
 
-def _answer(question: Question, solution: Solution, what: str) -> Cell:
-    answer, tight = solution.answer, solution.tight_answer
-    if solution.at_limit and answer == SOLVERS[what].last:
-        return cell(f"{format_count(answer)} or more")
-    if not question.counts_activations or answer == tight:
-        return _plain(answer, what)
-    if answer is None:
-        return cell(f"tight {format_count(tight or 0)}", WARN)
-    return cell(f"{format_count(answer)} to {format_count(tight or answer)}")
+def _ranges(question: Question, solutions: list[Solution]) -> bool:
+    return question.counts_activations and any(s.answer != s.tight_answer for s in solutions)
 
 
-def _plain(answer: int | None, what: str) -> Cell:
+def _answer(answer: int | None, what: str) -> Cell:
     if answer is None:
         return cell("never" if what == "min-gpus" else "none", DIM)
+    if answer == SOLVERS[what].last and not SOLVERS[what].fewest:
+        return cell(f"{format_count(answer)} or more")
     return cell(_billions(answer) if what == "max-params" and answer >= 10**7 else format_count(answer))
 
 
@@ -93,12 +90,7 @@ def _billions(params: int) -> str:
 
 def _footer(what: str, question: Question, solutions: list[Solution]) -> str:
     names = ", ".join(stage_name(question, stage) for stage in question.stages if question.offers(stage))
-    ranges = question.counts_activations and any(s.answer != s.tight_answer for s in solutions)
-    spread = (
-        "a to b: a fits whatever the allocator does, b if it takes no more than expected. tight: only the latter. "
-        if ranges
-        else ""
-    )
+    spread = f"{tight_means(question)} " if _ranges(question, solutions) else ""
     shape = question.model.architecture
     learned = what == "max-seq-len" and shape and any(s.at_limit and s.answer == shape.positions for s in solutions)
     fine = f"The model has no more than {format_count(shape.positions)} positions." if shape and learned else FINE[what]

@@ -1,6 +1,7 @@
 """The grid of all stages: what each holds per state, and what it sends."""
 
 from zeroplan.core.estimate import Estimate
+from zeroplan.core.meters import taken_bytes
 from zeroplan.core.question import Question
 from zeroplan.core.recipe import ROLES
 from zeroplan.render.blocks import DIM, STRONG, Cell, Column, Grid, cell
@@ -14,6 +15,8 @@ HEADERS = {"parameters": "weights", "gradients": "gradients", "optimizer": "opti
 def stages_grid(question: Question, estimates: dict[int, Estimate | None], style: Style, peaks: bool = True) -> Grid:
     """A row a stage: bytes per GPU of each state, FULL or SHARD, their sum, the peak and the traffic.
 
+    With activations the peak is what the allocator is expected to take for it.
+
     The peak is left out where it is shown elsewhere (`peaks` is false) or is the sum at every stage.
     """
     found = [estimate for estimate in estimates.values() if estimate]
@@ -24,7 +27,7 @@ def stages_grid(question: Question, estimates: dict[int, Estimate | None], style
         Column(f"{style.unit} per GPU"),
         *(Column(HEADERS[role].rjust(widths[role] + 6)) for role in ROLES),
         Column("states", right=True),
-        *((Column("peak", right=True),) if peaks else ()),
+        *((Column("reserved" if question.counts_activations else "peak", right=True),) if peaks else ()),
         Column("sent/step", right=True),
     )
     rows = tuple(_row(question, stage, found, widths, peaks, style) for stage, found in estimates.items())
@@ -41,13 +44,13 @@ def _row(
 ) -> tuple[Cell, ...]:
     name = cell(stage_name(question, stage), STRONG)
     if found is None:
-        return (name, cell("not offered", DIM), *(cell("-", DIM) for _ in range(5 if peaks else 4)))
+        return (name, cell("not offered", DIM), *(cell("-", DIM) for _ in range(4 + peaks)))
     ratio = format_ratio(found.ratio_to_data_parallel) if found.ratio_to_data_parallel is not None else "-"
     return (
         name,
         *(_state(found, role, widths[role], style) for role in ROLES),
         cell(style.size(found.memory.resident_bytes)),
-        *((cell(style.size(found.memory.peak_bytes)),) if peaks else ()),
+        *((cell(style.size(taken_bytes(found))),) if peaks else ()),
         cell(f"{style.size(found.traffic.wire_bytes)} {ratio:>5}"),
     )
 

@@ -1,5 +1,6 @@
 """The screen of `zeroplan sweep`: the paper's Table 1, and the traffic beside it."""
 
+from zeroplan.core.meters import taken_bytes
 from zeroplan.core.question import Card, Question
 from zeroplan.core.sweep import FIELDS, SweepPoint
 from zeroplan.core.verdict import DOES_NOT_FIT, FITS, NOT_OFFERED, TIGHT
@@ -18,7 +19,7 @@ def sweep_blocks(question: Question, over: str, points: list[SweepPoint], style:
     setting = assumptions(question, FIELDS[over], (min(values), max(values)))
     cards: list[Card | None] = list(question.cards) or [None]
     return [
-        Paragraph(f"Peak memory and traffic per GPU over {counted(len(points), 'value')} of {over}.", STRONG),
+        Paragraph(f"Memory and traffic per GPU over {counted(len(points), 'value')} of {over}.", STRONG),
         Paragraph(setting),
         *(block for card in cards for block in _memory_blocks(over, points, card, style)),
         _traffic_grid(over, points, style),
@@ -28,12 +29,19 @@ def sweep_blocks(question: Question, over: str, points: list[SweepPoint], style:
 
 def _memory_blocks(over: str, points: list[SweepPoint], card: Card | None, style: Style) -> list[Block]:
     stages = list(points[0].estimates)
-    columns = (Column(f"peak {style.unit}, {over}", right=True), *(Column(stage_label(s), right=True) for s in stages))
+    columns = (
+        Column(f"{_what(points)} {style.unit}, {over}", right=True),
+        *(Column(stage_label(s), right=True) for s in stages),
+    )
     grid = Grid(columns, tuple(_row(p, [_peak(p, s, card, style) for s in stages]) for p in points))
     if card is None:
         return [grid]
     budget = style.size(points[0].question.budget_bytes(card))
     return [Paragraph(f"On {card.gpu.title}, a budget of {budget} {style.unit}:"), grid]
+
+
+def _what(points: list[SweepPoint]) -> str:
+    return "reserved" if points[0].question.counts_activations else "peak"
 
 
 def _traffic_grid(over: str, points: list[SweepPoint], style: Style) -> Grid:
@@ -53,7 +61,7 @@ def _peak(point: SweepPoint, stage: int, card: Card | None, style: Style) -> Cel
     found = point.estimates[stage]
     if found is None:
         return cell("-", DIM)
-    size = style.size(found.memory.peak_bytes)
+    size = style.size(taken_bytes(found))
     if card is None:
         return cell(size)
     verdict = point.verdict(stage, card)

@@ -68,8 +68,8 @@ def saving(found: Estimate, style: Style) -> str:
 
 def _term_row(term: Term, moments: Sequence[str], style: Style) -> tuple[Cell, ...]:
     kind = term.tier.upper() if term.tier != "gpu" else "SHARD" if term.sharded else ""
-    size = cell(style.size(term.bytes))
-    return cell(term.what), cell(kind, DIM), *(size if moment in term.moments else cell("·", DIM) for moment in moments)
+    size, absent = cell(style.size(term.bytes)), cell("·" if style.unicode else ".", DIM)
+    return cell(term.what), cell(kind, DIM), *(size if moment in term.moments else absent for moment in moments)
 
 
 def _sum(found: Estimate, moment: str, style: Style) -> Cell:
@@ -111,5 +111,6 @@ def _helps(found: Binding) -> bool:
 
 
 def _mend(mend: Mend, unit: str) -> str:
-    ends = {FITS: ", fits", DOES_NOT_FIT: ", not enough alone"}.get(mend.verdict, ", then tight")
-    return f"{mend.option} saves {format_size(mend.saved_bytes, unit)} {unit} ({mend.price}{ends})"
+    ends = {FITS: ", fits", DOES_NOT_FIT: ", not enough alone"}.get(mend.verdict, ", tight")
+    saved, left = format_size(mend.saved_bytes, unit), format_size(mend.taken_bytes, unit)
+    return f"{mend.option} saves {saved} {unit}: {left}{ends} ({mend.price})"
