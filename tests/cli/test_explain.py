@@ -21,6 +21,20 @@ def test_deepspeeds_own_estimators_are_shown_by_explain_alone() -> None:
     assert "claims" not in answer("fit", *GOOD, "--framework", "deepspeed")["results"][0]
 
 
+def test_explain_takes_the_lowest_stage_that_fits_where_none_is_named() -> None:
+    assert answer("explain", *GOOD, "--gpu", "v100-sxm2-32gb")["stage"]["stage"] == 2
+    assert "--stage: is missing" in run("explain", *GOOD, "momentum").stderr
+
+
+def test_the_rows_at_the_peak_add_up_to_it() -> None:
+    args = ["--model", "llama-3.1-8b", "--gpus", "8", "--stage", "3", "--seq-len", "8192", "--framework", "fsdp2"]
+    stage = answer("explain", *args, "--gpu", "h100")["stage"]
+    at_peak = [term["bytes"] for term in stage["memory"] if stage["peak_moment"] in term["moments"]]
+    assert sum(at_peak) == stage["peak_bytes"]
+    text = " ".join(run("explain", *args, "--gpu", "h100").stdout.split())
+    assert "that the allocator is expected to take" in text
+
+
 @pytest.mark.parametrize(
     "word", ["zero-0", "zero-1", "zero-2", "zero-3", "k", "psi", "all-reduce", "headroom", "ZeRO-2"]
 )

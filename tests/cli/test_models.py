@@ -19,6 +19,7 @@ LLAMA = {
 }
 BATCH = ["--seq-len", "4096", "--micro-batch", "2"]
 WHOLE = ["fit", "--model", "llama-3.1-8b", "--gpus", "8", "--gpu", "h100", "--framework", "fsdp2", *BATCH]
+BATCH_1K = ["--seq-len", "1024"]
 KERNELS = ("fused", "foreach", "loop")
 
 
@@ -70,6 +71,41 @@ def test_what_is_not_modelled_says_so_and_answers_for_the_states(model: str) -> 
     assert card == bare
     assert with_length["request"]["headroom"] == 0.1
     assert "are not modelled yet" in " ".join(run(*args, "--seq-len", "512").stdout.split())
+
+
+def test_a_screen_in_another_encoding() -> None:
+    ran = run(*WHOLE, PYTHONIOENCODING="ascii")
+    assert ran.status == 0
+    assert ran.stdout.isascii()
+
+
+def test_lengths_are_named_by_powers_of_two() -> None:
+    assert answer("fit", "--model", "gpt2", "--gpus", "8", "--seq-len", "1k")["request"]["seq_len"] == 1024
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--mbs", "2"], "Did you mean --micro-batch?"),
+        (["--gradient-checkpointing"], "Did you mean --recompute?"),
+        (["--tp", "2"], "not modelled yet"),
+        (["--checkpoints", "cpu"], "Add --recompute full."),
+    ],
+)
+def test_options_by_other_names_and_without_effect(args: list[str], said: str) -> None:
+    ran = run(*WHOLE, *args)
+    assert ran.status == 2
+    assert said in ran.stderr
+
+
+def test_nccl_is_taken_off_what_is_usable_on_several_gpus() -> None:
+    def usable(*args: str) -> int:
+        [card] = answer("fit", "--model", "gpt2", "--gpu", "h100", *args)["results"]
+        return int(card["usable_bytes"])
+
+    one, several, states = usable("--gpus", "1", *BATCH_1K), usable("--gpus", "8", *BATCH_1K), usable("--gpus", "8")
+    assert one == states
+    assert one - several == 544 * 2**20
 
 
 def test_meters_are_in_the_answer_and_the_verdict_follows_them() -> None:

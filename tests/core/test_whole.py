@@ -251,6 +251,46 @@ def test_logits_are_counted_as_measured(loss: str, kept: int, forward: int, back
     assert each["kept"] + each["backward"] == backward
 
 
+def test_capped_logits_are_kept_once_more() -> None:
+    """Gemma-2's tanh keeps its output: kept 6, forward 12, backward 14 bytes, logits dropped (torch 2.13)."""
+    question = ask("zero", PRESETS.model("gemma-2-2b").model, loss="fp32")
+    terms = {term.name: term for term in memory(question.plan(None, 0)).terms}
+    each = {name: terms[f"logits.{name}"].bytes // (512 * 256_000) for name in ("kept", "forward", "backward")}
+    assert (each["kept"], each["kept"] + each["forward"], each["kept"] + each["backward"]) == (6, 12, 14)
+
+
+def test_returned_logits_live_through_the_backward_pass() -> None:
+    ledger = memory(ask("fsdp1", loss="hf").plan(None, 3))
+    [returned] = [term for term in ledger.terms if term.name == "logits.returned"]
+    assert returned.bytes == 2 * 512 * 1000
+    assert {"first_block", "last_block_done", "end", "update"} <= set(returned.moments)
+
+
+@pytest.mark.parametrize(("tied", "kinds"), [(True, 1), (False, 0)])
+def test_a_tied_head_has_two_gradients_and_their_sum(tied: bool, kinds: int) -> None:
+    config = {"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 4, "tie_word_embeddings": tied}
+    model = read_config({**config, "num_attention_heads": 4, "vocab_size": 1000})
+    for framework in ("fsdp2", "deepspeed"):
+        for ledger in ledgers(ask(framework, model)).values():
+            found = [term.bytes for term in ledger.terms if term.name == "buffers.tied_gradient"]
+            assert len(found) == kinds
+            assert not found or found[0] >= 2 * 256 * 1000
+
+
+def test_a_slice_that_cuts_a_tensor_keeps_it_whole() -> None:
+    """One tensor over 4 ranks is kept whole by each (DeepSpeed 0.19.8, measured)."""
+
+    def overhang(config: dict[str, Any], gpus: int) -> int:
+        ledger = memory(ask("deepspeed", read_config(config), gpus).plan(None, 2))
+        return sum(term.bytes for term in ledger.terms if term.name == "buffers.slice_overhang")
+
+    wide = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4}
+    wide |= {"intermediate_size": 1, "vocab_size": 100_000, "tie_word_embeddings": True}
+    params = read_config(wide).params
+    assert overhang(wide, 1) == 0
+    assert overhang(wide, 4) >= 2 * (64 * 100_000 - -(-params // 4))
+
+
 def test_a_chunked_loss_holds_one_chunk() -> None:
     whole, parts = (memory(ask("zero", loss=loss).plan(None, 0)) for loss in ("fp32", "chunked"))
 

@@ -37,6 +37,10 @@ REFUSED: dict[str, tuple[object, str]] = {
     "too many experts a token": ({**MIXTRAL, "num_experts_per_tok": 5}, "is 5, more than the 4 experts"),
     "no experts": ({**MIXTRAL, "num_local_experts": 0}, "num_local_experts: is '0'"),
     "expert key missing": ({"model_type": "deepseek_v2"}, "num_experts_per_tok: is null"),
+    "misspelt": (
+        {**{k: v for k, v in LLAMA.items() if k != "intermediate_size"}, "intermediate_sise": 64},
+        "'intermediate_sise' is no key of llama. Did you mean intermediate_size?",
+    ),
     "other head": ({**LLAMA, "architectures": ["LlamaForSequenceClassification"]}, "whose head is not counted"),
     "draft": ({**LLAMA, "architectures": ["LlamaForCausalLMEagle3"]}, "whose head is not counted"),
     "encoder only": ({"model_type": "t5", "architectures": ["T5EncoderModel"]}, "whose head is not counted"),

@@ -34,6 +34,48 @@ def test_a_preset_by_name_alias_and_id(presets: Presets) -> None:
         assert model.name == "llama-3.1-8b"
 
 
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"),
+        ("https://huggingface.co/meta-llama/Llama-3.1-8B", "llama-3.1-8b"),
+        ("Llama 3.1 8B", "llama-3.1-8b"),
+    ],
+)
+def test_names_as_people_write_them(asked: str, found: str, presets: Presets) -> None:
+    assert read_model(asked, presets).name == found
+
+
+def test_a_cache_entry_of_the_hub_is_its_main_snapshot(folder: Path, presets: Presets) -> None:
+    entry = folder / "models--a--b"
+    (entry / "refs").mkdir(parents=True)
+    (entry / "refs" / "main").write_text("abc123\n", "utf-8")
+    (entry / "snapshots" / "abc123").mkdir(parents=True)
+    write(entry / "snapshots" / "abc123" / "config.json", LLAMA)
+    assert read_model("models--a--b", presets).params == COUNT
+    (entry / "refs" / "main").write_text("../../elsewhere", "utf-8")
+    with pytest.raises(InputError, match="holds no model"):
+        read_model("models--a--b", presets)
+
+
+def test_home_is_where_the_heart_is(folder: Path, presets: Presets, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder / "mine.json", LLAMA)
+    monkeypatch.setenv("HOME", str(folder))
+    assert read_model("~/mine.json", presets).params == COUNT
+
+
+def test_a_folder_that_hides_a_preset_says_so(folder: Path, presets: Presets) -> None:
+    (folder / "gpt2").mkdir()
+    with pytest.raises(InputError, match="hides the preset"):
+        read_model("gpt2", presets)
+
+
+def test_shapes_alone_will_do(folder: Path, presets: Presets) -> None:
+    model = read_model(write(folder / "s.json", {"layers.0.a.weight": [10, 20], "layers.0.b.weight": [3]}), presets)
+    assert (model.params, model.layers) == (203, 1)
+    assert "shapes alone" in model.why_unmodelled
+
+
 def test_a_config_file(folder: Path, presets: Presets) -> None:
     model = read_model(write(folder / "mine.json", LLAMA), presets)
     assert (model.params, model.name, model.model_type) == (COUNT, "mine", "llama")

@@ -86,7 +86,7 @@ class ConfigValues:
             close = [] if key in _read_keys() else get_close_matches(str(key)[:LONG], absent, n=1, cutoff=ALIKE)
             if close:
                 problem = f"{printable(key, LONG)} is no key of {self.model_type}."
-                raise InputError(self.where, problem, f"Did you mean {self.prefix}{close[0]}?")
+                raise InputError(self.where, problem, f"Did you mean {self.prefix}{close[0]}? {WAYS_OUT}")
 
     def _raw(self, key: str, default: Any = None) -> Any:
         if key in self.config:
