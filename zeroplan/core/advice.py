@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from zeroplan.core.question import Question
 from zeroplan.core.verdict import CardAnswer, StageAnswer
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
     from zeroplan.core.mends import Binding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Advice:
+class Advice(NamedTuple):
     """The remarks on one card's answer; None where there is nothing to say."""
 
     free_upgrade: StageAnswer | None

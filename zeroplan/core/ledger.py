@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 from zeroplan.core.moments import MOMENTS, PHASES, STREAMS, moments_of, phase_of
 
@@ -9,8 +11,7 @@ STATES = "states."
 """The prefix of the terms that are model states; the rest are buffers and copies."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Term:
+class Term(NamedTuple):
     """One thing that occupies memory on each GPU."""
 
     name: str
@@ -36,9 +37,9 @@ class Term:
         return tuple(dict.fromkeys(map(phase_of, self.moments)))
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ledger:
-    """All terms of a plan."""
+    """All terms of a plan; sums are remembered."""
 
     terms: tuple[Term, ...]
 
@@ -48,7 +49,7 @@ class Ledger:
 
     def bytes_at(self, moment: str) -> int:
         """Bytes per GPU at a moment."""
-        return sum(term.bytes for term in self.alive_at(moment))
+        return self._by_moment[moment]
 
     def alive_bytes(self, phase: str) -> int:
         """The most bytes per GPU at a moment of a phase."""
@@ -57,19 +58,18 @@ class Ledger:
     @property
     def peak_bytes(self) -> int:
         """The largest sum of bytes alive at one moment."""
-        return max(self._by_moment().values())
+        return max(self._by_moment.values())
 
     @property
     def peak_moment(self) -> str:
         """The first moment that reaches the peak."""
-        by_moment = self._by_moment()
-        return max(MOMENTS, key=by_moment.__getitem__)
+        return max(MOMENTS, key=self._by_moment.__getitem__)
 
     def peak_without(self, role: str) -> int:
         """The largest sum at one moment of all terms but those of a role."""
         return max(sum(term.bytes for term in self.alive_at(moment) if term.role != role) for moment in MOMENTS)
 
-    @property
+    @cached_property
     def pooled_bytes(self) -> int:
         """The peaks of each stream's terms together: what pools that lend each other nothing grow to."""
         pools: dict[tuple[str, str], int] = {}
@@ -82,10 +82,10 @@ class Ledger:
     @property
     def peak_phases(self) -> tuple[str, ...]:
         """The phases that reach the peak."""
-        by_moment = self._by_moment()
-        peak = max(by_moment.values())
-        return tuple(p for p in PHASES if any(by_moment[moment] == peak for moment in moments_of(p)))
+        peak = self.peak_bytes
+        return tuple(p for p in PHASES if any(self._by_moment[moment] == peak for moment in moments_of(p)))
 
+    @cached_property
     def _by_moment(self) -> dict[str, int]:
         sums = dict.fromkeys(MOMENTS, 0)
         for term in self.terms:
@@ -104,8 +104,7 @@ class Ledger:
         return sum(t.bytes for t in self.terms if t.role == role and t.name.startswith(STATES))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Transfer:
+class Transfer(NamedTuple):
     """One kind of collective in one optimizer step."""
 
     collective: str
@@ -124,8 +123,7 @@ class Transfer:
     source: str
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Traffic:
+class Traffic(NamedTuple):
     """All transfers of one optimizer step."""
 
     transfers: tuple[Transfer, ...]

@@ -1,8 +1,9 @@
 """What would make a plan smaller: one change at a time, what it saves and what it costs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from zeroplan.core.estimate import Estimate, estimate, memory
 from zeroplan.core.flight import matmul_weights
@@ -22,8 +23,7 @@ WORTH = 50
 """A mend is named when it saves at least one part in so many of the peak."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Mend:
+class Mend(NamedTuple):
     """One change to the question."""
 
     option: str
@@ -37,8 +37,7 @@ class Mend:
     """With this change alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Binding:
+class Binding(NamedTuple):
     """What fills the peak, and what would help."""
 
     stage: int

@@ -3,7 +3,6 @@ driver shows. Each is a range, low to high, in bytes per GPU."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from zeroplan.core.framework import Slack
@@ -37,8 +36,7 @@ class Range(NamedTuple):
         return Range(self.low + low, self.expected + expected, self.high + high)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Meters:
+class Meters(NamedTuple):
     """What four meters show of one stage on one card; all but the first are unknown without activations."""
 
     resident: Range

@@ -1,22 +1,20 @@
 """How long the traffic takes: a bound from the links, and the figure at measured collective bandwidth."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zeroplan.core.hardware import Cluster, Gpu, Node
 from zeroplan.core.ledger import Traffic, Transfer
 from zeroplan.units import GB, format_rate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Bandwidth:
+class Bandwidth(NamedTuple):
     """What bounds a ring over the cluster: bytes per second and GPU, one way, and what it is."""
 
     bytes_per_s: int
     what: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Time:
+class Time(NamedTuple):
     """Seconds of one optimizer step's traffic, nothing overlapped; None where unknown."""
 
     link: float | None

@@ -1,6 +1,6 @@
 """Does it fit? The peak of each stage against the usable memory of each card."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zeroplan.core.estimate import Estimate, estimate
 from zeroplan.core.meters import Meters, Need, meters, need
@@ -12,8 +12,7 @@ NOT_OFFERED, NOT_ASKED = "not-offered", "not-asked"
 """The framework lacks the stage; no card was named."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class StageAnswer:
+class StageAnswer(NamedTuple):
     """One stage on one card; no estimate where the framework does not offer the stage."""
 
     stage: int
@@ -24,8 +23,7 @@ class StageAnswer:
     meters: Meters | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class CardAnswer:
+class CardAnswer(NamedTuple):
     """Every stage on one card, and the lowest that fits."""
 
     card: Card

@@ -79,11 +79,9 @@ class ConfigValues:
 
     def refuse_misspelt(self) -> None:
         """Raise for a key that nothing reads, next to a key that is absent and much like it."""
-        from difflib import get_close_matches
-
         absent = [key for key in self.defaults if key not in self.config]
         for key in self.config:
-            close = [] if key in _read_keys() else get_close_matches(str(key)[:LONG], absent, n=1, cutoff=ALIKE)
+            close = [] if key in _read_keys() else alike(str(key)[:LONG], absent)
             if close:
                 problem = f"{printable(key, LONG)} is no key of {self.model_type}."
                 raise InputError(self.where, problem, f"Did you mean {self.prefix}{close[0]}? {WAYS_OUT}")
@@ -183,6 +181,13 @@ class ConfigValues:
         if len(value) > MOST_LAYERS:
             raise self.fault(key, f"has more than {MOST_LAYERS} entries")
         return tuple(value)
+
+
+def alike(key: str, known: list[str]) -> list[str]:
+    """The known key that `key` is most likely meant to be."""
+    from difflib import get_close_matches  # only where a key is unknown
+
+    return get_close_matches(key, known, n=1, cutoff=ALIKE)
 
 
 def shown(value: object) -> str:
