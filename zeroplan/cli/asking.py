@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from zeroplan.cli.batch import missing, read_workload, typed, under_framework
 from zeroplan.core.framework import STAGES, Framework
@@ -21,36 +21,7 @@ from zeroplan.units import Share, parse_count, parse_share, parse_size
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-
-    class Given(TypedDict):
-        """The shared options as typed."""
-
-        model: str | None
-        params: str | None
-        seq_len: str | None
-        micro_batch: str
-        recompute: str
-        gpus: str | None
-        stage: tuple[str, ...]
-        gpu: tuple[str, ...]
-        memory: str | None
-        node: str | None
-        presets: str | None
-        recipe: str | None
-        optimizer_bytes: str | None
-        framework: str
-        grad_accum: str
-        headroom: str | None
-        attention: str
-        loss: str | None
-        fused: str | None
-        optimizer_kernel: str
-        checkpoints: str
-        experts: str
-        compiled: str
-        unit: str
-        format: str
-
+    from zeroplan.cli.given import Given
 
 SHIPPED = "deepspeed"
 """The framework whose shipped behaviour is compared with the paper's algorithm."""

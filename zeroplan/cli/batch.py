@@ -14,7 +14,7 @@ from zeroplan.errors import Faults, InputError, printable
 from zeroplan.units import TOKENS, parse_count
 
 if TYPE_CHECKING:
-    from zeroplan.cli.asking import Given
+    from zeroplan.cli.given import Given
     from zeroplan.core.framework import Framework
     from zeroplan.core.model import Model
     from zeroplan.core.question import Question

@@ -18,7 +18,7 @@ from zeroplan.core.question import Question
 from zeroplan.formats.presets import Presets
 
 if TYPE_CHECKING:
-    from zeroplan.cli.asking import Given
+    from zeroplan.cli.given import Given
 
 
 @click.command("compare", cls=GroupedCommand, short_help="Cards side by side.")

@@ -24,7 +24,7 @@ from zeroplan.errors import InputError, printable, unknown_name
 from zeroplan.formats.presets import Presets
 
 if TYPE_CHECKING:  # a JSON answer needs no screen
-    from zeroplan.cli.asking import Given
+    from zeroplan.cli.given import Given
     from zeroplan.render.blocks import Block
     from zeroplan.render.rows.style import Style
 

@@ -15,7 +15,7 @@ from zeroplan.core.advice import Advice, advise
 from zeroplan.core.verdict import CardAnswer, fit
 
 if TYPE_CHECKING:  # a JSON answer needs no screen
-    from zeroplan.cli.asking import Given
+    from zeroplan.cli.given import Given
     from zeroplan.render.blocks import Block
     from zeroplan.render.rows.style import Style
 

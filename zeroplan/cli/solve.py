@@ -17,7 +17,7 @@ from zeroplan.core.solve import SOLVERS, Solution, solve
 from zeroplan.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
-    from zeroplan.cli.asking import Given
+    from zeroplan.cli.given import Given
 
 
 @click.command("solve", cls=GroupedCommand, short_help="The largest model, batch, length; the fewest GPUs.")

@@ -22,7 +22,7 @@ MOST_VALUES = 1000
 EXAMPLE = "--over gpus=1,4,16,64"
 
 if TYPE_CHECKING:
-    from zeroplan.cli.asking import Given
+    from zeroplan.cli.given import Given
 
 
 @click.command("sweep", cls=GroupedCommand, short_help="One input varied, every stage.")
