@@ -47,6 +47,7 @@ def ask(framework: str, model: Any = SMALL, gpus: int = 8, **changes: Any) -> Qu
         cards=own.pop("cards", ()),
         headroom=Share(0, 1),
         workload=workload,
+        chunked=PRESETS.loss("chunked"),
         **own,
     )
 
@@ -363,10 +364,39 @@ def test_mends_save_what_they_say() -> None:
     assert smaller.estimate is not None
     assert smaller.meters is not None
     assert smaller.meters.reserved is not None
-    assert one.taken_bytes == smaller.meters.reserved.expected
+    assert one.taken_bytes == taken_bytes(smaller.estimate)
     assert one.saved_bytes == taken_bytes(answer.estimate) - taken_bytes(smaller.estimate)
     assert one.verdict == smaller.verdict
     assert found.higher_saves_bytes is None
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_mend_is_what_typing_it_gives(framework: str) -> None:
+    """The loss in chunks keeps nothing of the loss that it replaces."""
+    model = PRESETS.model("llama-3.1-8b").model
+    asked: dict[str, Any] = {"seq_len": 8192, "micro_batch": 2, "recompute": "full", "cards": own(30 * GIB)}
+    question = ask(framework, model, **asked)
+    typed = ask(framework, model, **{**asked, "loss": "chunked"})
+    for answer in fit(question)[0].offered:
+        found = binding(question, question.cards[0], answer)
+        assert found is not None
+        other = fit(typed)[0].stage(answer.stage)
+        assert other.estimate is not None
+        for mend in found.mends:
+            if mend.option == "--loss chunked":
+                assert mend.taken_bytes == taken_bytes(other.estimate)
+
+
+def test_the_fewest_gpus_where_slices_cut_tensors() -> None:
+    """What DeepSpeed keeps of tensors at slice ends does not shrink steadily: 15 fit, 16 do not, 17 do again."""
+    question = ask(
+        "deepspeed", PRESETS.model("llama-3.1-8b").model, 2, seq_len=4096, recompute="full", cards=own(58_800_000_000)
+    )
+    [solution] = [s for s in solve(question, "min-gpus") if s.stage == 1]
+    verdicts = {n: fit(question.at("gpus", n))[0].stage(1).verdict for n in range(2, 18)}
+    assert solution.answer == min(n for n, verdict in verdicts.items() if verdict == FITS) == 15
+    assert solution.tight_answer == min(n for n, verdict in verdicts.items() if verdict != DOES_NOT_FIT)
+    assert verdicts[16] == TIGHT
 
 
 def test_nothing_is_to_mend_where_it_fits() -> None:

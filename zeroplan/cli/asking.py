@@ -95,11 +95,12 @@ def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | Non
         stages=_known(stages),
         kernel=given["optimizer_kernel"],
         workload=workload,
+        chunked=presets.loss("chunked") if counted else None,
     )
     return Asked(question=question, presets=presets, node=given["node"] and presets.node(given["node"]).name)
 
 
-def shipped_question(asked: Asked) -> Question | None:
+def shipped_question(asked: Asked, given: Given) -> Question | None:
     """The same question to DeepSpeed as shipped, where the question is to the paper's algorithm."""
     question = asked.question
     if question.framework.name != "zero":
@@ -110,7 +111,7 @@ def shipped_question(asked: Asked) -> Question | None:
     shipped = question.under(framework, question.recipe)
     if shipped.workload is None:
         return shipped
-    return replace(shipped, workload=under_framework(asked.presets, shipped.workload, framework))
+    return replace(shipped, workload=under_framework(asked.presets, given, shipped.workload, framework))
 
 
 def parse_params(text: str, where: str = "--params") -> int:

@@ -78,12 +78,12 @@ def _check_checkpoints(given: Given) -> None:
         raise InputError("--checkpoints", "there are none without full recomputation.", "Add --recompute full.")
 
 
-def under_framework(presets: Presets, work: Workload, framework: Framework) -> Workload:
-    """The same micro-batch under another framework, whose defaults hold where nothing was typed."""
+def under_framework(presets: Presets, given: Given, work: Workload, framework: Framework) -> Workload:
+    """The same micro-batch under another framework, whose defaults hold where nothing was given."""
     changes: dict[str, Any] = {"selective": framework.selective}
-    if not typed("loss"):
+    if given["loss"] is None:
         changes["loss"] = presets.loss(framework.default_loss)
-    if not typed("fused"):
+    if given["fused"] is None:
         changes["fused"] = framework.fused
     return replace(work, **changes)
 

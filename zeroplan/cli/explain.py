@@ -119,12 +119,11 @@ def _explain_plan(given: Given, term: str | None) -> None:
 
 
 def _at_lowest(question: Question) -> Question:
-    """The question at the lowest stage that fits on its card."""
-    answers = fit(question) if len(question.cards) == 1 else ()
-    best = answers[0].recommended if answers else None
-    if best is None:
+    """The question at the stage that fit shows of its one card: the lowest that fits, else the highest."""
+    if len(question.cards) != 1:
         raise missing("--stage", "--stage 2")
-    return replace(question, stages=(best.stage,))
+    [answer] = fit(question)
+    return replace(question, stages=((answer.recommended or answer.offered[-1]).stage,))
 
 
 def _explained(asked: Asked, term: str | None) -> Explained:

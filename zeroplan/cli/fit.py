@@ -31,7 +31,7 @@ def command(**given: Unpack[Given]) -> int:
     """
     asked = ask(given)
     answers = fit(asked.question)
-    shipped = shipped_question(asked)
+    shipped = shipped_question(asked, given)
     others = fit(shipped) if shipped else (None,) * len(answers)
     advices = [advise(asked.question, *pair) for pair in zip(answers, others, strict=True)]
     show(

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from zeroplan.cli.given import Given
 
 
+SEVERAL = 2
+"""The GPUs that a budget is shown for when their number is what is asked: NCCL takes its part from two on."""
+
+
 @click.command("solve", cls=GroupedCommand, short_help="The largest model, batch, length; the fewest GPUs.")
 @click.argument("what", metavar="WHAT", shell_complete=starting(lambda: SOLVERS))
 @shared()
@@ -41,7 +45,7 @@ def command(what: str, **given: Unpack[Given]) -> int:
         if typed(option):
             name = f"--{option.replace('_', '-')}"
             raise InputError(name, f"solve {what} finds it.", f"Leave {name} out.")
-    asked = ask(given, assumed={field: 1})
+    asked = ask(given, assumed={field: SEVERAL if field == "gpus" else 1})
     if field in WORKLOAD_FIELDS:
         check_activations(asked.question, f"solve {what}")
     solutions = solve(asked.question, what)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from zeroplan.core.meters import taken_bytes
 from zeroplan.core.question import Question
 from zeroplan.core.verdict import CardAnswer, StageAnswer
 
@@ -50,7 +51,7 @@ def free_upgrade(answer: CardAnswer) -> StageAnswer | None:
     after = next((other for other in answer.offered if other.stage > here.stage), None)
     if after is None or after.estimate is None:
         return None
-    frees = after.estimate.memory.peak_bytes < here.estimate.memory.peak_bytes
+    frees = taken_bytes(after.estimate) < taken_bytes(here.estimate)
     costs = after.estimate.traffic.wire_bytes > here.estimate.traffic.wire_bytes
     return after if frees and not costs else None
 

@@ -34,6 +34,15 @@ class Module:
         """The largest module it is made of when each expert is a module of its own: one of its matrices."""
         return self.params if self.packed else max(_expert_matrices(self.shapes))
 
+    def tensor_count(self, packed: bool = True) -> int:
+        """How many tensors it holds."""
+        return len(self.shapes) if packed or self.packed else self.experts * len(list(_expert_matrices(self.shapes)))
+
+    def largest_tensor(self, packed: bool = True) -> int:
+        """The most parameters of one of them."""
+        sizes = map(prod, self.shapes) if packed or self.packed else _expert_matrices(self.shapes)
+        return max(sizes, default=0)
+
     def tensor_sizes(self, packed: bool = True) -> Iterator[int]:
         """The parameters of each tensor; of experts that are a list of modules, of each expert's matrices."""
         if packed or self.packed:

@@ -29,6 +29,7 @@ MODEL_COUNTS = (
     "later_blocks_shard",
     "first_blocks",
     "linear",
+    "regathered",
     "tied_block",
     "tied_head",
     "module_pair",
@@ -109,8 +110,14 @@ class TransferRule:
     phase: str
     per: str
     """`step` or `micro-batch`."""
+    elements: str = "params"
+    """What is sent, one of COUNTS or MODEL_COUNTS; the latter with activations only."""
     less: str = ""
     """A limit: so many elements at most are still there and need not be sent."""
+    less_at_least: str = ""
+    """One of MODEL_COUNTS: so many elements at least are still there, where activations are counted."""
+    recomputing: bool = False
+    """Only where whole blocks are computed again."""
     source: str
 
     def __post_init__(self) -> None:
@@ -237,7 +244,10 @@ class Framework:
             named = [holding.elements, *filter(None, (holding.at_most, holding.at_least))]
             check_members(f"{where}, {holding.name}", named, counts)
         for rule in self.sends:
-            check_members(f"{where}, {rule.collective}", [rule.less] if rule.less else [], tuple(self.limits))
+            name = f"{where}, {rule.collective}"
+            check_members(name, [rule.less] if rule.less else [], tuple(self.limits))
+            check_members(name, [rule.less_at_least] if rule.less_at_least else [], MODEL_COUNTS)
+            check_member(f"{name}, elements", rule.elements, (*COUNTS, *MODEL_COUNTS))
         parts: tuple[Stage | Holding | TransferRule | Claim, ...]
         parts = (*self.stages, *self.holds, *self.sends, *self.claims)
         for part in parts:

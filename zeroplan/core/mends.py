@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from zeroplan.core.estimate import Estimate, estimate, memory
+from zeroplan.core.estimate import Estimate, estimate
 from zeroplan.core.flight import matmul_weights
 from zeroplan.core.ledger import Term
 from zeroplan.core.meters import need, taken_bytes
@@ -15,7 +15,6 @@ from zeroplan.core.workload import Workload
 
 Change = tuple[str, Question, int, str]
 """What to type, the question and stage with it, and what it costs; no words: its traffic."""
-CHUNKS = 8  # of the bundled loss `chunked`, presets/loss/chunked.toml
 FULL_PRICE = "+33% compute"
 """One more forward pass for a forward and a backward of twice its cost: Korthikanti et al. (arXiv 2205.05198)
 section 5; measured there: 39%."""
@@ -31,7 +30,7 @@ class Mend(NamedTuple):
     saved_bytes: int
     """Of what the allocator is expected to take, per GPU."""
     taken_bytes: int
-    """What it is expected to take with this change alone."""
+    """What it is expected to take with this change alone, where there is room."""
     price: str
     verdict: str
     """With this change alone."""
@@ -47,7 +46,7 @@ class Binding(NamedTuple):
     mends: tuple[Mend, ...]
     """The cheapest first; none where it fits."""
     higher_saves_bytes: int | None
-    """What the best higher stage saves of the peak; None where there is none."""
+    """What the best higher stage saves of what the allocator takes; None where there is none."""
 
 
 def binding(question: Question, card: Card, answer: StageAnswer) -> Binding | None:
@@ -73,7 +72,7 @@ def _mends(question: Question, card: Card, found: Estimate) -> Iterator[Mend]:
             yield Mend(
                 option=option,
                 saved_bytes=saved,
-                taken_bytes=taken_bytes(other, usable),
+                taken_bytes=taken_bytes(other),
                 price=price or _traffic(found, other),
                 verdict=verdict(need(other.plan, other.memory), question.budget_bytes(card), usable),
             )
@@ -131,9 +130,8 @@ def selective_percent(question: Question) -> int:
 def _free(question: Question, stage: int, work: Workload) -> Iterator[Change]:
     if work.attention != "flash":
         yield "--attention flash", _with(question, replace(work, attention="flash")), stage, "no price"
-    if work.loss.chunks == 1 and work.loss.backward_bytes > 1:
-        chunked = _with(question, replace(work, loss=replace(work.loss, chunks=CHUNKS)))
-        yield "--loss chunked", chunked, stage, "no more compute"
+    if work.loss.chunks == 1 and question.chunked is not None:
+        yield "--loss chunked", _with(question, replace(work, loss=question.chunked)), stage, "no more compute"
 
 
 def _with(question: Question, work: Workload) -> Question:
@@ -159,4 +157,4 @@ def _higher(question: Question, found: Estimate) -> int | None:
     higher = _higher_stages(question, found.plan.strategy.stage)
     if not higher:
         return None
-    return found.memory.peak_bytes - min(memory(question.plan(None, stage)).peak_bytes for stage in higher)
+    return taken_bytes(found) - min(taken_bytes(estimate(question.plan(None, stage))) for stage in higher)

@@ -66,11 +66,11 @@ def need(plan: Plan, memory: Ledger) -> Need:
     return Need(comfortable=max(taken.high, squeezed), squeezed=squeezed)
 
 
-def taken_bytes(found: Estimate, usable_bytes: int | None = None) -> int:
-    """What a plan is expected to take of a card: of the allocator where activations are counted, else its peak."""
+def taken_bytes(found: Estimate) -> int:
+    """What a plan is expected to take where there is room: of the allocator with activations, else its peak."""
     if found.plan.workload is None:
         return found.memory.peak_bytes
-    return _reserved(found.plan, found.memory, usable_bytes).expected
+    return _reserved(found.plan, found.memory, None).expected
 
 
 def meters(plan: Plan, memory: Ledger, gpu: Gpu | None, usable_bytes: int | None = None) -> Meters:

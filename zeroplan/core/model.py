@@ -113,7 +113,12 @@ class Model:
 
     def largest_tensor(self, packed: bool = True) -> int:
         """The most parameters of one tensor; of experts that are a list of modules, of one expert's matrix."""
-        return max((size for module in self.modules() for size in module.tensor_sizes(packed)), default=0)
+        return max((module.largest_tensor(packed) for module in self.modules()), default=0)
+
+    def tensor_count(self, packed: bool = True) -> int:
+        """How many tensors there are."""
+        inside = sum(run.count * sum(m.tensor_count(packed) for m in run.block.modules) for run in self.runs)
+        return inside + sum(module.tensor_count(packed) for module in self.root)
 
     def tensor_sizes(self, packed: bool = True) -> Iterator[int]:
         """Every tensor's elements, in the order in which the model registers them."""

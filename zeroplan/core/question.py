@@ -15,6 +15,7 @@ from zeroplan.core.recipe import Recipe
 from zeroplan.units import Share
 
 if TYPE_CHECKING:  # activations are not always counted
+    from zeroplan.core.loss import Loss
     from zeroplan.core.workload import Workload
 
 WORKLOAD_FIELDS = ("seq_len", "micro_batch")
@@ -45,6 +46,8 @@ class Question:
     kernel: str = "fused"
     """Of the optimizer's step."""
     workload: Workload | None = None
+    chunked: Loss | None = None
+    """The loss in chunks, which a mend may offer."""
     """What a micro-batch is; None: activations are not asked for."""
 
     def __post_init__(self) -> None:

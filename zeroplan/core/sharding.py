@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from zeroplan.core.framework import MODEL_COUNTS
+from zeroplan.core.framework import MODEL_COUNTS, TransferRule
 from zeroplan.core.model import Model
 from zeroplan.core.plan import Plan
+
+MOST_TENSORS = 100_000
+"""Of a model whose tensors are laid on slices one by one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -41,13 +44,18 @@ def elements(plan: Plan, count: str, at_most: str = "", at_least: str = "") -> E
     return found
 
 
-def sent(plan: Plan, less: str = "") -> Elements:
-    """The elements of one collective over all parameters, less those that `less` keeps in place."""
-    everything = whole(plan.params)
-    if not less:
+def sent(plan: Plan, rule: TransferRule) -> Elements:
+    """The elements of one collective, less those that are still in place."""
+    everything = _named(plan, rule.elements)
+    at_least = rule.less_at_least if plan.workload else ""
+    if not rule.less and not at_least:
         return everything
-    kept = _bounded(everything, "min", _named(plan, less))
-    return Elements(everything.count - kept.count, f"params - {kept.formula}", kept.inputs)
+    kept = _named(plan, rule.less or at_least)
+    if rule.less and at_least:
+        kept = _bounded(kept, "max", _named(plan, at_least))
+    kept = _bounded(everything, "min", kept)
+    inputs = {**everything.inputs, **kept.inputs}
+    return Elements(everything.count - kept.count, f"{everything.formula} - {kept.formula}", inputs)
 
 
 def ring_share(payload: Elements, gpus: int) -> Elements:
@@ -68,6 +76,8 @@ def _named(plan: Plan, count: str) -> Elements:
         return whole(plan.params)
     if count == "shard":
         return shard(plan.params, plan.gpus)
+    if count == "regathered":
+        return _regathered(plan)
     if count == "overhang":
         return _overhang(plan, shard(plan.params, plan.gpus))
     if count in MODEL_COUNTS:
@@ -103,6 +113,17 @@ def size_of(model: Model, part: str, packed: bool) -> tuple[str, int]:
     return name, size()
 
 
+def _regathered(plan: Plan) -> Elements:
+    """What stage 3 gathers a third time to compute blocks again: all of their weights but the last matrix, which is
+    still there; nothing where a whole block stays gathered until its own backward pass."""
+    model, kept = plan.model, plan.framework.limits["reuse_kept"]
+    if model.largest_block <= kept:
+        return Elements(0, "0", {})
+    blocks, down = model.params - model.root_params, model.layers * model.largest_down
+    inputs = {"block_params": blocks, "layers": model.layers, "down_projection": model.largest_down}
+    return Elements(blocks - down, "block_params - layers * down_projection", inputs)
+
+
 def _packed(plan: Plan) -> bool:
     assert plan.workload is not None  # what needs modules is counted with the activations only
     return plan.workload.packed_experts
@@ -110,7 +131,11 @@ def _packed(plan: Plan) -> bool:
 
 def _overhang(plan: Plan, part: Elements) -> Elements:
     """What whole tensors that touch a rank's slice of the flat parameters hold beyond it, on the worst rank."""
-    touched = max(touched_elements(plan.model, part.count, _packed(plan)), part.count)
+    packed = _packed(plan)
+    if plan.model.tensor_count(packed) > MOST_TENSORS:  # at most one neighbour at each end
+        touched = min(part.count + 2 * plan.model.largest_tensor(packed), plan.params)
+    else:
+        touched = max(touched_elements(plan.model, part.count, packed), part.count)
     return Elements(
         touched - part.count, f"(touched_tensors - {part.formula})", {"touched_tensors": touched, **part.inputs}
     )

@@ -1,16 +1,19 @@
 """The inverse questions: the largest model or micro-batch, the longest sequence, and the fewest GPUs, that fit.
 
-What a plan needs never falls with more parameters or tokens and never rises with more GPUs, so each answer is the
-last integer on the good side of one crossing. The crossing is found exactly: a first guess from
-the line through both ends, then a bracket around it, halved until good and bad are neighbours.
+What a plan needs never falls with more parameters or tokens, so each answer is the last integer on the good side of
+one crossing. The crossing is found exactly: a first guess from the line through both ends, then a bracket around it,
+halved until good and bad are neighbours. With more GPUs a plan needs less but for one thing: where slices cut tensors
+depends on their number. Below the crossing without that, nothing fits; from there the numbers are tried in turn.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from zeroplan.core.choices import LARGEST_BATCH, LONGEST_SEQUENCE
 from zeroplan.core.estimate import memory
 from zeroplan.core.hardware import LARGEST_CLUSTER
+from zeroplan.core.ledger import Ledger
 from zeroplan.core.meters import Need, need
 from zeroplan.core.model import LARGEST_MODEL
 from zeroplan.core.question import Card, Question
@@ -24,7 +27,7 @@ class Solution:
     stage: int
     answer: int | None
     tight_answer: int | None
-    """What still fits by using the headroom, or if the allocator takes no more than expected."""
+    """What still fits by using the headroom, or if the allocator gives back what it caches."""
     peak_bytes: int | None
     """At the answer."""
     at_limit: bool
@@ -41,6 +44,10 @@ class Solver:
     """Whether the least value that fits is wanted, and not the largest."""
 
 
+OVERHANGS = ("buffers.slice_overhang", "buffers.new_overhang")
+"""The terms that do not shrink steadily with more GPUs."""
+IN_TURN = 256
+"""How many numbers of GPUs are tried in turn before larger steps are taken."""
 SOLVERS = {
     "max-params": Solver(field="params", last=LARGEST_MODEL),
     "min-gpus": Solver(field="gpus", last=LARGEST_CLUSTER, fewest=True),
@@ -87,9 +94,9 @@ def _solution(question: Question, card: Card, stage: int, solver: Solver) -> Sol
     answer = _within_budget(question, card, stage, solver)
     usable = card.gpu.usable_bytes
 
-    def squeezed(at: int) -> int:
+    def squeezed(at: int, whole: bool = True) -> int:
         moved = question.at(solver.field, at)
-        return _need(moved, card, stage).squeezed + usable - moved.usable_bytes(card)
+        return _need(moved, card, stage, whole).squeezed + usable - moved.usable_bytes(card)
 
     tight = _solved(squeezed, usable, solver, question)
     peak = None
@@ -102,16 +109,20 @@ def _solution(question: Question, card: Card, stage: int, solver: Solver) -> Sol
 def _within_budget(question: Question, card: Card, stage: int, solver: Solver) -> int | None:
     usable = card.gpu.usable_bytes
 
-    def comfortable(at: int) -> int:
+    def comfortable(at: int, whole: bool = True) -> int:
         moved = question.at(solver.field, at)
-        return _need(moved, card, stage).comfortable + usable - moved.budget_bytes(card)
+        return _need(moved, card, stage, whole).comfortable + usable - moved.budget_bytes(card)
 
     return _solved(comfortable, usable, solver, question)
 
 
-def _need(question: Question, card: Card, stage: int) -> Need:
+def _need(question: Question, card: Card, stage: int, whole: bool) -> Need:
+    """What a plan needs; not `whole`: without the parts of tensors beyond a slice, which do not shrink steadily."""
     plan = question.plan(card, stage)
-    return need(plan, memory(plan))
+    held = memory(plan)
+    if not whole:
+        held = Ledger(tuple(term for term in held.terms if term.name not in OVERHANGS))
+    return need(plan, held)
 
 
 def _last(question: Question, solver: Solver) -> int:
@@ -122,16 +133,38 @@ def _last(question: Question, solver: Solver) -> int:
     return solver.last
 
 
-def _solved(value_at: Callable[[int], int], target: int, solver: Solver, question: Question) -> int | None:
+class Needed(Protocol):
+    """What a plan needs at a value of the field that is solved for."""
+
+    def __call__(self, at: int, whole: bool = True) -> int: ...
+
+
+def _fewest(value_at: Needed, target: int, last: int) -> int | None:
+    """The least value that fits, from where it does without what does not shrink steadily."""
+
+    def steady(at: int) -> int:
+        return value_at(at, whole=False)
+
+    first, most = steady(1), steady(last)
+    if most > target:
+        return None
+    guess = -(-(first - most) // max(target - most, 1))
+    start = 1 if first <= target else crossing(steady, target, good=last, bad=1, guess=guess)
+    found = next((at for at in range(start, min(start + IN_TURN, last + 1)) if value_at(at) <= target), None)
+    bad, step = start + IN_TURN - 1, IN_TURN
+    while found is None and bad < last:
+        at = min(bad + step, last)
+        if value_at(at) <= target:
+            found = crossing(value_at, target, good=at, bad=bad, guess=(at + bad) // 2)
+        bad, step = at, 2 * step
+    return found
+
+
+def _solved(value_at: Needed, target: int, solver: Solver, question: Question) -> int | None:
     last = _last(question, solver)
-    first, most = value_at(1), value_at(last)
     if solver.fewest:
-        if first <= target:
-            return 1
-        if most > target:
-            return None
-        guess = -(-(first - most) // max(target - most, 1))
-        return crossing(value_at, target, good=last, bad=1, guess=guess)
+        return _fewest(value_at, target, last)
+    first, most = value_at(1), value_at(last)
     if first > target:
         return None
     if most <= target:

@@ -27,7 +27,12 @@ def plain_gradient_bytes(plan: Plan) -> int:
 def _stage_traffic(plan: Plan, stage: int) -> Traffic:
     if plan.gpus == 1:
         return Traffic(())
-    return Traffic(tuple(_transfer(plan, rule) for rule in plan.framework.sent(stage, plan.recipe.name)))
+    rules = plan.framework.sent(stage, plan.recipe.name)
+    return Traffic(tuple(_transfer(plan, rule) for rule in rules if _applies(plan, rule)))
+
+
+def _applies(plan: Plan, rule: TransferRule) -> bool:
+    return not rule.recomputing or (plan.workload is not None and plan.workload.recomputes)
 
 
 def ratio_to_data_parallel(plan: Plan, moved: Traffic) -> float | None:
@@ -37,7 +42,7 @@ def ratio_to_data_parallel(plan: Plan, moved: Traffic) -> float | None:
 
 
 def _transfer(plan: Plan, rule: TransferRule) -> Transfer:
-    payload = sent(plan, rule.less)
+    payload = sent(plan, rule)
     share = ring_share(payload, plan.gpus)
     size = element_bytes(plan.recipe, rule.type)
     passes = PASSES[rule.collective]

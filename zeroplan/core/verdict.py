@@ -7,7 +7,7 @@ from zeroplan.core.meters import Meters, Need, meters, need
 from zeroplan.core.question import Card, Question
 
 FITS, TIGHT, DOES_NOT_FIT = "fits", "tight", "does-not-fit"
-"""tight: fits only by using the headroom, or if the allocator takes no more than expected."""
+"""tight: fits only by using the headroom, or if the allocator gives back what it caches."""
 NOT_OFFERED, NOT_ASKED = "not-offered", "not-asked"
 """The framework lacks the stage; no card was named."""
 

@@ -14,7 +14,7 @@ WAYS_OUT = "Give the checkpoint folder (shapes are read from its safetensors hea
 LARGEST_DIMENSION = 10**9
 MOST_LAYERS = 10_000
 LAYER_COUNTS = ("layers", "decoder_layers")
-ALIKE, LONG = 0.85, 60
+ALIKE, LONG = 0.9, 60
 """How much of two keys is equal where one is the other misspelt, and the longest key that is looked at."""
 DROPOUTS = ("residual_dropout", "attention_dropout")
 

@@ -42,7 +42,7 @@ def _looks_like_path(text: str) -> bool:
     return text.endswith((".json", ".safetensors")) or text.startswith((".", "/", "~"))
 
 
-def _folder(path: str, hides_preset: bool = False) -> Model:
+def _folder(path: str, hides_preset: bool = False, inside: bool = False) -> Model:
     from zeroplan.formats.checkpoints import read_checkpoint
     from zeroplan.formats.safetensors import has_headers
 
@@ -51,8 +51,8 @@ def _folder(path: str, hides_preset: bool = False) -> Model:
     config = os.path.join(path, "config.json")
     if os.path.isfile(config):
         return _file(config)
-    if snapshot := _snapshot(path):
-        return _folder(snapshot)
+    if not inside and (snapshot := _snapshot(path)):
+        return _folder(snapshot, inside=True)
     pickled = any(name.endswith((".bin", ".pt", ".pth")) for name in os.listdir(path))
     problem = "holds pickled weights only, which have no header to read." if pickled else "holds no model."
     hidden = " The folder hides the preset of that name." if hides_preset else ""
@@ -61,8 +61,11 @@ def _folder(path: str, hides_preset: bool = False) -> Model:
 
 def _snapshot(path: str) -> str:
     """The folder that the main branch of a huggingface_hub cache entry points to; empty where there is none."""
+    ref = os.path.join(path, "refs", "main")
+    if not os.path.isfile(ref):
+        return ""
     try:
-        with open(os.path.join(path, "refs", "main"), encoding="ascii") as file:
+        with open(ref, encoding="ascii") as file:
             commit = file.read(MOST_REF).strip()
     except (OSError, ValueError):
         return ""

@@ -94,7 +94,7 @@ def model_of_shapes(shapes: Shapes, where: str, experts_per_token: int = 0) -> M
         if place is None or place[0] not in stacked:
             root[name] = shape
         else:
-            blocks.setdefault(place, {})[_relative(name, place)] = shape
+            blocks.setdefault(place, {})[_relative(name, place) or f" {name}"] = shape
     total = sum(map(prod, shapes.values()))
     if not total:
         raise InputError(where, "holds no parameters.")

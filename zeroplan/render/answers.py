@@ -54,7 +54,7 @@ def solved_card_json(question: Question, card: Card, solutions: list[Solution]) 
     return {
         "gpu": card.gpu.name,
         "title": card.gpu.title,
-        "usable_bytes": card.gpu.usable_bytes,
+        "usable_bytes": question.usable_bytes(card),
         "budget_bytes": question.budget_bytes(card),
         "stages": [_solution_json(solution) for solution in solutions if solution.card is card],
     }

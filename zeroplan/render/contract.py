@@ -167,7 +167,7 @@ class MendJson(TypedDict):
     option: str
     saved_bytes: int
     taken_bytes: int
-    """What is left with this change alone: the expected of its reserved meter."""
+    """What it takes with this change alone, on a card that has room."""
     price: str
     verdict: str
     """With this change alone."""

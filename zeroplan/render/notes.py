@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from zeroplan.core.advice import Advice
+from zeroplan.core.meters import taken_bytes
 from zeroplan.core.question import Question
 from zeroplan.core.verdict import TIGHT, CardAnswer, StageAnswer
 from zeroplan.render.labels import at_stages, listed, short_title, stage_label
@@ -54,7 +55,7 @@ def _general(question: Question) -> list[str]:
     if idle := _idle_recompute(question):
         notes.append(idle)
     if question.gpus == 1:
-        notes.append("On one GPU sharding saves nothing: every stage holds all states.")
+        notes.append("On one GPU sharding saves nothing: every stage holds all states, and buffers differ.")
     lacking = [str(stage) for stage in question.stages if not question.offers(stage)]
     if lacking:
         notes.append(f"{question.framework.name} does not offer stage {listed(lacking, 'or')}.")
@@ -77,7 +78,7 @@ def _upgrade(answer: CardAnswer, advice: Advice, unit: str) -> str:
     here = answer.recommended.estimate if answer.recommended else None
     if not after or not here or after.plan.gpus == 1:
         return ""
-    freed = format_size(here.memory.peak_bytes - after.memory.peak_bytes, unit)
+    freed = format_size(taken_bytes(here) - taken_bytes(after), unit)
     traffic = "the same" if after.traffic.wire_bytes == here.traffic.wire_bytes else "less"
     stage = after.plan.strategy.stage
     gathered = ", gathered layers not counted" if stage == GATHERING_STAGE else ""
@@ -99,11 +100,10 @@ def _shipped_costs(answer: CardAnswer, advice: Advice, unit: str) -> str:
     other = advice.shipped.recommended if advice.shipped else None
     there = other.estimate if other else None
     here = answer.recommended.estimate if answer.recommended else None
-    if not there or not here or there.memory.peak_bytes <= here.memory.peak_bytes:
+    if not there or not here or taken_bytes(there) <= taken_bytes(here):
         return ""
-    reserved = other.meters.reserved if other and other.meters else None
-    taken, word = (reserved.expected, "takes") if reserved else (there.memory.peak_bytes, "peaks at")
-    peak, sent = (format_size(size, unit) for size in (taken, there.traffic.wire_bytes))
+    word = "takes" if there.plan.workload else "peaks at"
+    peak, sent = (format_size(size, unit) for size in (taken_bytes(there), there.traffic.wire_bytes))
     ratio = format_ratio(there.ratio_to_data_parallel)
     traffic = f", {sent} {unit} sent ({ratio} plain DP)" if there.traffic.wire_bytes else ""
     return f"{word} {peak} {unit}{traffic}"

@@ -1,5 +1,7 @@
 """Answers in words: the recommendation first, with its reason and its price."""
 
+from shlex import quote
+
 from zeroplan.core.estimate import Estimate
 from zeroplan.core.question import Question
 from zeroplan.core.traffic import plain_gradient_bytes
@@ -122,7 +124,7 @@ def batch(question: Question, varied: str = "", span: tuple[int, int] = (0, 0)) 
 def asked_model(question: Question) -> str:
     """The option that names the model."""
     model = question.model
-    return f"--model {model.path or model.name}" if model.known else f"--params {format_count(model.params)}"
+    return f"--model {quote(model.path or model.name)}" if model.known else f"--params {format_count(model.params)}"
 
 
 def asked_batch(question: Question) -> list[str]:

@@ -21,6 +21,8 @@ UNSAID = (
         ("several_gpus", False),
         ("fusible_bytes", 0),
         ("tier", "gpu"),
+        ("copies", 1),
+        ("recomputing", False),
     ),
     *(("stream", "compute"), ("gradients_stream", "compute"), ("gradients_in_backward", ("end",))),
 )

@@ -36,8 +36,8 @@ def _memory_blocks(over: str, points: list[SweepPoint], card: Card | None, style
     grid = Grid(columns, tuple(_row(p, [_peak(p, s, card, style) for s in stages]) for p in points))
     if card is None:
         return [grid]
-    budget = style.size(points[0].question.budget_bytes(card))
-    return [Paragraph(f"On {card.gpu.title}, a budget of {budget} {style.unit}:"), grid]
+    budgets = dict.fromkeys(style.size(point.question.budget_bytes(card)) for point in points)
+    return [Paragraph(f"On {card.gpu.title}, a budget of {' or '.join(budgets)} {style.unit}:"), grid]
 
 
 def _what(points: list[SweepPoint]) -> str:
