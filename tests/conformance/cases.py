@@ -1,0 +1,140 @@
+"""What is measured: small trainings under every framework, and how zeroplan is asked for the same."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+CONFIG: dict[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 1024,
+    "vocab_size": 1024,
+    "tie_word_embeddings": False,
+}
+"""The model of every training: small enough for gloo, its dimensions divisible by the ranks."""
+SEQ_LEN, MICRO_BATCH = 32, 2
+BUCKET = 300_000
+"""reduce_bucket_size, in elements: below the model's size, so that several buckets are filled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One training: what runs, and the framework, recipe and stage that zeroplan knows it by."""
+
+    name: str
+    runtime: str
+    """deepspeed, ddp, fsdp1 or fsdp2."""
+    framework: str
+    recipe: str
+    stage: int
+    ranks: int = 2
+    grad_accum: int = 1
+    recompute: str = "none"
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of the runtime: zero_optimization keys, a bucket view, a shard group."""
+    light: bool = False
+    """Whether CI runs it."""
+    expressed: bool = True
+    """Whether zeroplan can be asked for it; the rest is measured for later."""
+
+
+def _deepspeed() -> list[Case]:
+    found = []
+    for stage in range(4):
+        for recipe, kind in (
+            ("deepspeed-16bit", "bf16"),
+            ("fp32-adam", "fp32"),
+            ("deepspeed-fp32-accum", "bf16, fp32 accumulation"),
+        ):
+            if kind.endswith("accumulation") and stage == 0:
+                continue
+            for ranks in (2, 4) if kind == "bf16" else (2,):
+                found += [
+                    Case(
+                        name=f"DeepSpeed {stage}, {kind}, {ranks} ranks, {accum} micro-batches",
+                        runtime="deepspeed",
+                        framework="deepspeed",
+                        recipe=recipe,
+                        stage=stage,
+                        ranks=ranks,
+                        grad_accum=accum,
+                        light=kind == "bf16" and ranks == 2,
+                    )
+                    for accum in (1, 4)
+                ]
+        common: dict[str, Any] = {"runtime": "deepspeed", "framework": "deepspeed", "recipe": "deepspeed-16bit"}
+        common["stage"] = stage
+        found.append(Case(name=f"DeepSpeed {stage}, bf16, 2 ranks, checkpointing", recompute="full", **common))
+        if stage in (1, 2):
+            overlap = {"overlap_comm": True}
+            found.append(
+                Case(name=f"DeepSpeed {stage}, bf16, 2 ranks, overlap", options=overlap, expressed=False, **common)
+            )
+    return found
+
+
+def _torch() -> list[Case]:
+    found = []
+    for accum in (1, 4):
+        of = f"{accum} micro-batches"
+        plain: dict[str, Any] = {"framework": "fsdp2", "recipe": "fp32-adam", "stage": 0, "grad_accum": accum}
+        mixed: dict[str, Any] = {"recipe": "fsdp-mixed", "grad_accum": accum}
+        found += [
+            Case(name=f"DDP, fp32, 2 ranks, {of}", runtime="ddp", light=accum == 1, **plain),
+            Case(
+                name=f"DDP, fp32, bucket view, 2 ranks, {of}",
+                runtime="ddp",
+                options={"bucket_view": True},
+                expressed=False,
+                **plain,
+            ),
+            Case(
+                name=f"ZeroRedundancyOptimizer, fp32, 2 ranks, {of}",
+                runtime="ddp",
+                options={"zero": True},
+                expressed=False,
+                **plain,
+            ),
+        ]
+        for ranks in (2, 4):
+            light = ranks == 2 and accum == 1
+            on = f"{ranks} ranks, {of}"
+            for runtime in ("fsdp1", "fsdp2"):
+                title = runtime.upper()
+                for stage, kind in ((3, "resharding"), (2, "not resharding")):
+                    found.append(
+                        Case(
+                            name=f"{title} {kind}, {on}",
+                            runtime=runtime,
+                            framework=runtime,
+                            stage=stage,
+                            ranks=ranks,
+                            light=light and (runtime == "fsdp2" or stage == 3),
+                            **mixed,
+                        )
+                    )
+        if accum > 1:
+            found += [
+                Case(
+                    name=f"FSDP2 resharding, not synchronised, 2 ranks, {of}",
+                    runtime="fsdp2",
+                    framework="fsdp2",
+                    stage=3,
+                    options={"no_sync": True},
+                    expressed=False,
+                    **mixed,
+                )
+            ]
+    for runtime in ("fsdp1", "fsdp2"):
+        common: dict[str, Any] = {"runtime": runtime, "framework": runtime, "recipe": "fsdp-mixed", "stage": 3}
+        found.append(Case(name=f"{runtime.upper()} resharding, 2 ranks, checkpointing", recompute="full", **common))
+        hybrid = {"shard_group": 2}
+        found.append(
+            Case(name=f"{runtime.upper()}, groups of 2, 4 ranks", ranks=4, options=hybrid, expressed=False, **common)
+        )
+    return found
+
+
+MATRIX = [*_deepspeed(), *_torch()]
