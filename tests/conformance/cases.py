@@ -127,6 +127,11 @@ def _torch() -> list[Case]:
                     **mixed,
                 )
             ]
+    plain = {"runtime": "ddp", "framework": "fsdp2", "stage": 0}
+    found += [
+        Case(name="DDP, fp32, 2 ranks, checkpointing", recipe="fp32-adam", recompute="full", **plain),
+        Case(name="DDP, bf16 autocast, 2 ranks", recipe="fsdp-mixed", options={"autocast": True}, **plain),
+    ]
     for runtime in ("fsdp1", "fsdp2"):
         common: dict[str, Any] = {"runtime": runtime, "framework": runtime, "recipe": "fsdp-mixed", "stage": 3}
         found.append(Case(name=f"{runtime.upper()} resharding, 2 ranks, checkpointing", recompute="full", **common))

@@ -1,11 +1,20 @@
 """What zeroplan says of a measured training, beside what was measured; no torch here."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from tests.conformance.cases import BUCKET, CONFIG, MICRO_BATCH, SEQ_LEN, Case
+from tests.conformance.cases import BUCKET, CONFIG, MATRIX, MICRO_BATCH, SEQ_LEN, Case
+from tests.conformance.row import Row
+from tests.conformance.worlds import WORLDS
+from tests.conformance.worlds import rows as world_rows
+from tests.core.kept_rows import DATA, kept
+from zeroplan.core.claims import ClaimedBytes, claimed
 from zeroplan.core.estimate import Estimate, estimate
+from zeroplan.core.hardware import Cluster
+from zeroplan.core.model import Model
+from zeroplan.core.plan import Plan, Strategy
 from zeroplan.core.question import Question
 from zeroplan.core.workload import Workload
 from zeroplan.formats.huggingface import read_config
@@ -13,8 +22,8 @@ from zeroplan.formats.presets import Presets
 from zeroplan.units import Share
 
 MODEL = read_config(CONFIG)
-SMALL_TENSORS = (2 * CONFIG["num_hidden_layers"] + 1) * CONFIG["hidden_size"]
-"""Elements of the norms, each a message below what is counted."""
+SMALL = 64 * 1024
+"""Bytes of a message that is not counted; as meter.py has it, which needs torch."""
 STATES = {
     "weights": ("states.parameters",),
     "master": ("states.optimizer.master_weights", "states.optimizer.fp32_copy"),
@@ -22,27 +31,56 @@ STATES = {
     "variance": ("states.optimizer.variance",),
 }
 GRADIENTS = ("states.gradients", "states.gradients.16bit", "buffers.gradient_shard", "buffers.slice_overhang")
-ADDED = ("buffers.slice_overhang",)
-PHASES = {"forward": "forward", "backward": "backward", "step": "step"}
-PEAK_WITHIN = 0.12
-"""Of a peak in so small a model, where one tensor is a tenth of it; large models are held to 3% in worlds.py."""
+PHASES = ("forward", "backward", "step")
+RESULTS = Path(__file__).parent / "results.json"
+SAVED_WITHIN = 0.02
+TABLES_WITHIN = 0.04
+"""GPT-J keeps rotary tables, which zeroplan leaves out: 3% of models as small as these, 0.3% of the real one."""
+ROUNDED = 18
+"""Bytes: the estimators round a shard down, zeroplan up."""
+PEAK_WITHIN = 0.1
+"""Of a peak in so small a model, under gloo, whose reduce-scatter clones its input; large ones: worlds.py."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One number of one case."""
+def results_rows(found: Mapping[str, Any], presets: Presets) -> Iterator[Row]:
+    """Every number of results.json, or of a part of it, that zeroplan can be asked for; what it says is worked out
+    anew."""
+    for case in MATRIX:
+        if case.expressed and case.name in found["trainings"]:
+            yield from rows(case, found["trainings"][case.name], presets)
+    for world in WORLDS:
+        if world.name in found["worlds"]:
+            yield from world_rows(world, found["worlds"][world.name], presets)
+    for number, measured in found.get("saved", ()):
+        name, predicted = saved(number)
+        within = round((TABLES_WITHIN if name.startswith("gptj") else SAVED_WITHIN) * measured)
+        yield Row(case="kept by one block", what=name, predicted=predicted, measured=measured, within=within)
+    for name, measured in found.get("models", ()):
+        predicted = presets.model(name).model.params
+        yield Row(case="parameters", what=name, predicted=predicted, measured=measured, within=0)
+    for (params, gpus, stage, place), measured in found.get("estimators", ()):
+        claim = claims(params, gpus, stage, presets)[place]
+        name = f"{claim.claim.name}, {params:.3g} on {gpus}"
+        yield Row(case="estimators", what=name, predicted=claim.bytes, measured=measured, within=ROUNDED)
 
-    case: str
-    what: str
-    predicted: int
-    measured: int
-    within: int
-    """Bytes of difference that are explained."""
-    why: str = ""
 
-    @property
-    def agrees(self) -> bool:
-        return abs(self.predicted - self.measured) <= self.within
+def saved(number: int) -> tuple[str, int]:
+    """A row of what blocks keep: its name and what zeroplan says."""
+    place, *row, _ = DATA["rows"][number]
+    config = DATA["configs"][place]
+    return f"{config['model_type']}, {row[0]}, {row[2]} x {row[3]}", kept(config, *row)
+
+
+def claims(params: int, gpus: int, stage: int, presets: Presets) -> list[ClaimedBytes]:
+    """What zeroplan says that DeepSpeed's estimators say."""
+    plan = Plan(
+        model=Model(params=params),
+        recipe=presets.recipe("deepspeed-16bit"),
+        framework=presets.framework("deepspeed"),
+        cluster=Cluster(gpus=gpus),
+        strategy=Strategy(stage=stage),
+    )
+    return claimed(plan)
 
 
 def plan_of(case: Case, presets: Presets) -> Estimate:
@@ -101,9 +139,16 @@ def _peaks(case: Case, found: Estimate, measured: list[Mapping[str, Any]]) -> It
             what=f"peak of {phase}",
             predicted=expected,
             measured=most,
-            within=round(PEAK_WITHIN * most) + _torch_step(case, phase),
+            within=round(PEAK_WITHIN * most) + _torch_step(case, phase) + _gathered_ahead(case, phase),
             why="a small model",
         )
+
+
+def _gathered_ahead(case: Case, phase: str) -> int:
+    """In the forward pass of FSDP three blocks are gathered at once, which zeroplan counts in the backward pass alone,
+    where more is held."""
+    sharded = case.framework.startswith("fsdp") and case.stage > 0
+    return 3 * 2 * MODEL.largest_block if sharded and phase == "forward" else 0
 
 
 def _torch_step(case: Case, phase: str) -> int:
@@ -119,14 +164,15 @@ def _collectives(case: Case, found: Estimate, measured: list[Mapping[str, Any]])
         sent = transfer.payload_bytes * transfer.times_per_step
         expected[transfer.collective] = expected.get(transfer.collective, 0) + sent
         times[transfer.collective] = times.get(transfer.collective, 0) + transfer.times_per_step
+    each = found.plan.recipe.compute_bytes
+    small = sum(each * size for size in MODEL.tensor_sizes() if each * size <= SMALL)
     for kind in sorted({*expected, *measured[0]["collectives"]}):
         calls, size = measured[0]["collectives"].get(kind, (0, 0))
-        small = 4 * SMALL_TENSORS * times.get(kind, 0)
         yield Row(
             case=case.name,
             what=f"{kind}, {calls} calls",
             predicted=expected.get(kind, 0),
             measured=size,
-            within=small,
-            why="norms are small messages",
+            within=small * times.get(kind, 0),
+            why="small tensors are small messages where they are sent one by one",
         )

@@ -5,6 +5,7 @@ import gc
 import json
 import logging
 import os
+import socket
 import sys
 import warnings
 from collections.abc import Callable, Iterable
@@ -39,7 +40,6 @@ def rank_main(rank: int, case: Case, out: str) -> None:
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(case.ranks)}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.environ.get("CONFORMANCE_PORT", "29547")}
     torch.set_num_threads(1)
     torch.manual_seed(0)
     run = _deepspeed if case.runtime == "deepspeed" else _torch
@@ -201,7 +201,8 @@ def _torch(case: Case) -> dict[str, Any]:
             if case.runtime == "fsdp2":
                 model.set_requires_gradient_sync(last or synchronises)
             quiet = case.runtime != "fsdp2" and not (last or synchronises)
-            with model.no_sync() if quiet else contextlib.nullcontext():
+            cast = torch.autocast("cpu", torch.bfloat16, enabled=bool(case.options.get("autocast")))
+            with model.no_sync() if quiet else contextlib.nullcontext(), cast:
                 return model(input_ids=ids, labels=ids).loss
 
         def step(last: bool) -> None:
@@ -282,5 +283,8 @@ def _fsdp2(case: Case, model: Any) -> tuple[Any, State]:
 
 
 if __name__ == "__main__":
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
     asked = MATRIX[int(sys.argv[1])]
     mp.spawn(rank_main, (asked, sys.argv[2]), nprocs=asked.ranks)

@@ -34,6 +34,10 @@ class Module:
         """The largest module it is made of when each expert is a module of its own: one of its matrices."""
         return self.params if self.packed else max(_expert_matrices(self.shapes))
 
+    def row_share(self, ranks: int) -> int:
+        """What the first of so many ranks holds, of whole rows of every tensor."""
+        return sum(-(-shape[0] // ranks) * prod(shape[1:]) if shape else 1 for shape in self.shapes)
+
     def tensor_count(self, packed: bool = True) -> int:
         """How many tensors it holds."""
         return len(self.shapes) if packed or self.packed else self.experts * len(list(_expert_matrices(self.shapes)))

@@ -25,9 +25,15 @@ def claimed(plan: Plan) -> list[ClaimedBytes]:
 
 def _worked(claim: Claim, plan: Plan) -> ClaimedBytes:
     part = shard(plan.params, plan.gpus)
+    layer = plan.model.largest_module().params if claim.layer_bytes and plan.model.known else 0
+    sums = (
+        (claim.whole_bytes, plan.params, "params"),
+        (claim.shard_bytes, part.count, part.formula),
+        (claim.layer_bytes, layer, "largest_module"),
+    )
     return ClaimedBytes(
         claim=claim,
-        bytes=claim.whole_bytes * plan.params + claim.shard_bytes * part.count,
-        formula=f"{claim.whole_bytes} * params + {claim.shard_bytes} * {part.formula}",
-        inputs=part.inputs,
+        bytes=sum(size * count for size, count, _ in sums),
+        formula=" + ".join(f"{size} * {name}" for size, count, name in sums if size and count) or "0",
+        inputs={**part.inputs, **({"largest_module": layer} if layer else {})},
     )

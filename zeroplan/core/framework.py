@@ -37,6 +37,7 @@ MODEL_COUNTS = (
     "tensor",
     "tensor_shard",
     "overhang",
+    "row_padding",
 )
 """Element counts that need the model's modules: what uses them is counted only with the activations."""
 SELECTIVE = ("attention", "matmuls")
@@ -114,8 +115,8 @@ class TransferRule:
     """What is sent, one of COUNTS or MODEL_COUNTS; the latter with activations only."""
     less: str = ""
     """A limit: so many elements at most are still there and need not be sent."""
-    less_at_least: str = ""
-    """One of MODEL_COUNTS: so many elements at least are still there, where activations are counted."""
+    less_of_model: str = ""
+    """One of MODEL_COUNTS: so many elements are still there, where activations are counted."""
     recomputing: bool = False
     """Only where whole blocks are computed again."""
     source: str
@@ -142,6 +143,8 @@ class Claim:
     """Bytes per parameter."""
     shard_bytes: int
     """Bytes per parameter of a shard."""
+    layer_bytes: int = 0
+    """Bytes per parameter of the largest module, where the model is known."""
     judgement: str
     """Whether it is right against measurement, and why."""
     source: str
@@ -246,7 +249,7 @@ class Framework:
         for rule in self.sends:
             name = f"{where}, {rule.collective}"
             check_members(name, [rule.less] if rule.less else [], tuple(self.limits))
-            check_members(name, [rule.less_at_least] if rule.less_at_least else [], MODEL_COUNTS)
+            check_members(name, [rule.less_of_model] if rule.less_of_model else [], MODEL_COUNTS)
             check_member(f"{name}, elements", rule.elements, (*COUNTS, *MODEL_COUNTS))
         parts: tuple[Stage | Holding | TransferRule | Claim, ...]
         parts = (*self.stages, *self.holds, *self.sends, *self.claims)

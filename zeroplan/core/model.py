@@ -115,6 +115,11 @@ class Model:
         """The most parameters of one tensor; of experts that are a list of modules, of one expert's matrix."""
         return max((module.largest_tensor(packed) for module in self.modules()), default=0)
 
+    def row_share(self, ranks: int) -> int:
+        """What the first of so many ranks holds where each takes whole rows of every tensor, as FSDP2 does."""
+        inside = sum(run.count * sum(m.row_share(ranks) for m in run.block.modules) for run in self.runs)
+        return inside + sum(module.row_share(ranks) for module in self.root)
+
     def tensor_count(self, packed: bool = True) -> int:
         """How many tensors there are."""
         inside = sum(run.count * sum(m.tensor_count(packed) for m in run.block.modules) for run in self.runs)

@@ -47,13 +47,10 @@ def elements(plan: Plan, count: str, at_most: str = "", at_least: str = "") -> E
 def sent(plan: Plan, rule: TransferRule) -> Elements:
     """The elements of one collective, less those that are still in place."""
     everything = _named(plan, rule.elements)
-    at_least = rule.less_at_least if plan.workload else ""
-    if not rule.less and not at_least:
+    less = rule.less or (rule.less_of_model if plan.workload else "")
+    if not less:
         return everything
-    kept = _named(plan, rule.less or at_least)
-    if rule.less and at_least:
-        kept = _bounded(kept, "max", _named(plan, at_least))
-    kept = _bounded(everything, "min", kept)
+    kept = _bounded(everything, "min", _named(plan, less))
     inputs = {**everything.inputs, **kept.inputs}
     return Elements(everything.count - kept.count, f"{everything.formula} - {kept.formula}", inputs)
 
@@ -76,6 +73,8 @@ def _named(plan: Plan, count: str) -> Elements:
         return whole(plan.params)
     if count == "shard":
         return shard(plan.params, plan.gpus)
+    if count == "row_padding":
+        return _row_padding(plan, shard(plan.params, plan.gpus))
     if count == "regathered":
         return _regathered(plan)
     if count == "overhang":
@@ -111,6 +110,12 @@ def size_of(model: Model, part: str, packed: bool) -> tuple[str, int]:
     }
     name, size = sizes[part]
     return name, size()
+
+
+def _row_padding(plan: Plan, part: Elements) -> Elements:
+    """What the first rank holds above an even share, where each takes whole rows of every tensor."""
+    rows = max(plan.model.row_share(plan.gpus), part.count)
+    return Elements(rows - part.count, f"(row_share - {part.formula})", {"row_share": rows, **part.inputs})
 
 
 def _regathered(plan: Plan) -> Elements:

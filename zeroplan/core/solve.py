@@ -44,7 +44,10 @@ class Solver:
     """Whether the least value that fits is wanted, and not the largest."""
 
 
-OVERHANGS = ("buffers.slice_overhang", "buffers.new_overhang")
+OVERHANGS = (
+    *("buffers.slice_overhang", "buffers.new_overhang"),
+    *("states.parameters.rows", "states.gradients.rows", "states.optimizer.rows"),
+)
 """The terms that do not shrink steadily with more GPUs."""
 IN_TURN = 256
 """How many numbers of GPUs are tried in turn before larger steps are taken."""
