@@ -69,6 +69,7 @@ def test_core_needs_the_standard_library_only(path: Path) -> None:
         "dataclasses",
         "difflib",
         "functools",
+        "heapq",
         "itertools",
         "math",
         "typing",

@@ -79,7 +79,7 @@ def _torch() -> list[Case]:
     found = []
     for accum in (1, 4):
         of = f"{accum} micro-batches"
-        plain: dict[str, Any] = {"framework": "fsdp2", "recipe": "fp32-adam", "stage": 0, "grad_accum": accum}
+        plain: dict[str, Any] = {"framework": "ddp", "recipe": "fp32-adam", "stage": 0, "grad_accum": accum}
         mixed: dict[str, Any] = {"recipe": "fsdp-mixed", "grad_accum": accum}
         found += [
             Case(name=f"DDP, fp32, 2 ranks, {of}", runtime="ddp", light=accum == 1, **plain),
@@ -94,8 +94,7 @@ def _torch() -> list[Case]:
                 name=f"ZeroRedundancyOptimizer, fp32, 2 ranks, {of}",
                 runtime="ddp",
                 options={"zero": True},
-                expressed=False,
-                **plain,
+                **{**plain, "stage": 1},
             ),
         ]
         for ranks in (2, 4):
@@ -127,7 +126,7 @@ def _torch() -> list[Case]:
                     **mixed,
                 )
             ]
-    plain = {"runtime": "ddp", "framework": "fsdp2", "stage": 0}
+    plain = {"runtime": "ddp", "framework": "ddp", "stage": 0}
     found += [
         Case(name="DDP, fp32, 2 ranks, checkpointing", recipe="fp32-adam", recompute="full", **plain),
         Case(name="DDP, bf16 autocast, 2 ranks", recipe="fsdp-mixed", options={"autocast": True}, **plain),

@@ -121,6 +121,8 @@ def _states(case: Case, found: Estimate, measured: list[Mapping[str, Any]]) -> I
     terms = {term.name: term.bytes for term in found.memory.terms}
     for name, known in STATES.items():
         expected = sum(terms.get(term, 0) for term in known)
+        if name in ("momentum", "variance"):
+            expected += terms.get("states.optimizer.tensors", 0) // 2
         most = max(rank["states"]["backward"].get(name, 0) for rank in measured)
         if expected or most:
             yield Row(case=case.name, what=name, predicted=expected, measured=most, within=0)

@@ -8,7 +8,7 @@ from tests.conformance.compare import RESULTS, STATES, results_rows
 from tests.conformance.row import Row
 from zeroplan.formats.presets import Presets
 
-TITLES = {"deepspeed": "DeepSpeed", "fsdp1": "FSDP1", "fsdp2": "FSDP2"}
+TITLES = {"deepspeed": "DeepSpeed", "fsdp1": "FSDP1", "fsdp2": "FSDP2", "ddp": "DDP"}
 KINDS = ("states", "sent per step", "peak of backward", "peak of step")
 
 
@@ -16,9 +16,9 @@ def lines() -> Iterator[str]:
     """A line for each framework and kind of number: how many, how many equal, the largest difference."""
     found = json.loads(RESULTS.read_text("utf-8"))
     rows = list(results_rows(found, Presets()))
-    frameworks = {case.name: "DDP" if case.runtime == "ddp" else TITLES[case.framework] for case in MATRIX}
+    frameworks = {case.name: TITLES[case.framework] for case in MATRIX}
     groups: dict[tuple[str, str], list[Row]] = {}
-    for framework in (*TITLES.values(), "DDP"):
+    for framework in TITLES.values():
         for kind in KINDS:
             groups[framework, kind] = []
     for row in rows:

@@ -15,7 +15,7 @@ from zeroplan.formats.presets import Presets
 from zeroplan.units import Share
 
 PRESETS = Presets()
-FRAMEWORKS = st.sampled_from(["zero", "deepspeed", "fsdp2", "fsdp1", "megatron"])
+FRAMEWORKS = st.sampled_from(["zero", "deepspeed", "fsdp2", "fsdp1", "ddp", "megatron"])
 
 
 def peak(question: Question, stage: int) -> int:

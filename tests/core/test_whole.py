@@ -25,7 +25,7 @@ from zeroplan.units import GIB, Share
 
 PRESETS = Presets()
 WORLDS = json.loads((Path(__file__).parent / "data" / "fsdp2-worlds.json").read_text("utf-8"))
-FRAMEWORKS = ["zero", "deepspeed", "fsdp2", "fsdp1", "megatron"]
+FRAMEWORKS = ["zero", "deepspeed", "fsdp2", "fsdp1", "ddp", "megatron"]
 SMALL = read_config(
     {"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "vocab_size": 1000}
 )
@@ -109,7 +109,7 @@ def test_more_tokens_need_more_and_more_gpus_no_more(
     for stage, ledger in ledgers(here).items():
         assert ledgers(longer)[stage].peak_bytes >= ledger.peak_bytes
         assert ledgers(larger)[stage].peak_bytes >= ledger.peak_bytes
-        if not (stage == 0 and gpus == 1):  # DDP's buckets come with the second GPU
+        if not (stage < 2 and gpus == 1):  # DDP's buckets come with the second GPU
             assert ledgers(wider)[stage].peak_bytes <= ledger.peak_bytes
 
 

@@ -174,6 +174,7 @@ def test_every_recipe_is_tested_above(presets: Presets) -> None:
         ("deepspeed", (0, 1, 2, 3)),
         ("fsdp2", (0, 2, 3)),
         ("fsdp1", (0, 2, 3)),
+        ("ddp", (0, 1)),
         ("megatron", (0, 1)),
     ],
 )

@@ -155,7 +155,7 @@ SHARED: dict[str, Callable[[Any], Any]] = {
     "framework": _option(
         "--framework",
         ACCOUNTING,
-        "zero (the paper), deepspeed, fsdp2, fsdp1 or megatron.",
+        "zero (the paper), deepspeed, fsdp2, fsdp1, ddp, megatron.",
         default="zero",
         show_default=True,
         metavar="NAME",

@@ -13,7 +13,7 @@ from zeroplan.errors import InputError
 STAGES = (0, 1, 2, 3)
 PLAIN_STAGE = 0
 """Plain data parallelism, the yardstick of traffic."""
-COLLECTIVES = ("all-reduce", "reduce-scatter", "all-gather")
+COLLECTIVES = ("all-reduce", "reduce-scatter", "all-gather", "broadcast")
 TYPES = ("compute", "gradients", "weights", "fp32", "fp64")
 """Element types of buffers and transfers: the recipe's compute, gradient or weight type, 4 or 8 bytes."""
 COUNTS = ("params", "shard")
@@ -38,6 +38,7 @@ MODEL_COUNTS = (
     "tensor_shard",
     "overhang",
     "row_padding",
+    "tensor_padding",
 )
 """Element counts that need the model's modules: what uses them is counted only with the activations."""
 SELECTIVE = ("attention", "matmuls")

@@ -6,6 +6,7 @@ Shards round up, as frameworks pad (DeepSpeed pads flat groups, FSDP1 flat param
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from heapq import heapreplace
 
 from zeroplan.core.framework import MODEL_COUNTS, TransferRule
 from zeroplan.core.model import Model
@@ -73,8 +74,8 @@ def _named(plan: Plan, count: str) -> Elements:
         return whole(plan.params)
     if count == "shard":
         return shard(plan.params, plan.gpus)
-    if count == "row_padding":
-        return _row_padding(plan, shard(plan.params, plan.gpus))
+    if count in ("row_padding", "tensor_padding"):
+        return _padding(plan, count, shard(plan.params, plan.gpus))
     if count == "regathered":
         return _regathered(plan)
     if count == "overhang":
@@ -112,10 +113,34 @@ def size_of(model: Model, part: str, packed: bool) -> tuple[str, int]:
     return name, size()
 
 
-def _row_padding(plan: Plan, part: Elements) -> Elements:
-    """What the first rank holds above an even share, where each takes whole rows of every tensor."""
-    rows = max(plan.model.row_share(plan.gpus), part.count)
-    return Elements(rows - part.count, f"(row_share - {part.formula})", {"row_share": rows, **part.inputs})
+def _padding(plan: Plan, count: str, part: Elements) -> Elements:
+    """What the largest share is above an even one, where ranks take whole rows of tensors, or whole tensors."""
+    if count == "row_padding":
+        name, share = "row_share", plan.model.row_share(plan.gpus)
+    else:
+        name, share = "tensor_share", _tensor_share(plan)
+    share = max(share, part.count)
+    return Elements(share - part.count, f"({name} - {part.formula})", {name: share, **part.inputs})
+
+
+def _tensor_share(plan: Plan) -> int:
+    """The largest share where whole tensors, the largest first, go to the rank that has least so far."""
+    packed = _packed(plan)
+    tensors, largest = plan.model.tensor_count(packed), plan.model.largest_tensor(packed)
+    if plan.gpus >= tensors:
+        return largest
+    if tensors > MOST_TENSORS:  # no rank is further above the even share than one tensor
+        return largest + plan.params // plan.gpus
+    return largest_share(plan.model, plan.gpus, packed)
+
+
+@lru_cache(maxsize=16)
+def largest_share(model: Model, ranks: int, packed: bool) -> int:
+    """Parameters of the rank with most of them, tensors dealt as ZeroRedundancyOptimizer deals them."""
+    shares = [0] * ranks
+    for size in sorted(model.tensor_sizes(packed), reverse=True):
+        heapreplace(shares, shares[0] + size)
+    return max(shares)
 
 
 def _regathered(plan: Plan) -> Elements:

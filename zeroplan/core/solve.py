@@ -47,6 +47,7 @@ class Solver:
 OVERHANGS = (
     *("buffers.slice_overhang", "buffers.new_overhang"),
     *("states.parameters.rows", "states.gradients.rows", "states.optimizer.rows"),
+    "states.optimizer.tensors",
 )
 """The terms that do not shrink steadily with more GPUs."""
 IN_TURN = 256
