@@ -69,9 +69,12 @@ def test_the_fit_contract() -> None:
         "model": None,
         "optimizer_kernel": "fused",
         **dict.fromkeys(
-            ("seq_len", "micro_batch", "recompute", "attention", "loss", "checkpoints", "experts", "compiled")
+            ("seq_len", "micro_batch", "recompute", "attention", "loss", "experts", "compiled", "shard_group", "hpz")
         ),
         "fused": [],
+        "offload": {},
+        "quantize": [],
+        "settings": {},
         "assumed": {},
     }
     [card] = found["results"]

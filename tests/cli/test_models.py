@@ -89,7 +89,8 @@ def test_lengths_are_named_by_powers_of_two() -> None:
         (["--mbs", "2"], "Did you mean --micro-batch?"),
         (["--gradient-checkpointing"], "Did you mean --recompute?"),
         (["--tp", "2"], "not modelled yet"),
-        (["--checkpoints", "cpu"], "Add --recompute full."),
+        (["--offload", "activations=cpu"], "Add --recompute full."),
+        (["--checkpoints", "cpu"], "Did you mean --offload activations?"),
     ],
 )
 def test_options_by_other_names_and_without_effect(args: list[str], said: str) -> None:
@@ -152,7 +153,7 @@ def test_options_change_what_they_say() -> None:
     for more in (["--attention", "eager"], ["--loss", "hf"]):
         assert only(answer(*WHOLE, *more))[3]["peak_bytes"] > base, more
     full = [*WHOLE, "--recompute", "full"]
-    assert only(answer(*full, "--checkpoints", "cpu"))[3]["peak_bytes"] < only(answer(*full))[3]["peak_bytes"]
+    assert only(answer(*full, "--offload", "activations=cpu"))[3]["peak_bytes"] < only(answer(*full))[3]["peak_bytes"]
     step = [only(answer(*WHOLE, "--optimizer-kernel", k))[3]["moment_bytes"]["update"] for k in KERNELS]
     assert min(step) == step[KERNELS.index("fused")]
     assert len(set(step)) == 3

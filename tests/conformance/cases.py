@@ -34,10 +34,10 @@ class Case:
     recompute: str = "none"
     options: dict[str, Any] = field(default_factory=dict)
     """Of the runtime: zero_optimization keys, a bucket view, a shard group."""
+    scheme: dict[str, Any] = field(default_factory=dict)
+    """As Scheme takes it."""
     light: bool = False
     """Whether CI runs it."""
-    expressed: bool = True
-    """Whether zeroplan can be asked for it; the rest is measured for later."""
 
 
 def _deepspeed() -> list[Case]:
@@ -70,8 +70,53 @@ def _deepspeed() -> list[Case]:
         if stage in (1, 2):
             overlap = {"overlap_comm": True}
             found.append(
-                Case(name=f"DeepSpeed {stage}, bf16, 2 ranks, overlap", options=overlap, expressed=False, **common)
+                Case(
+                    name=f"DeepSpeed {stage}, bf16, 2 ranks, overlap",
+                    options=overlap,
+                    scheme={"switches": ("overlap_comm",)},
+                    **common,
+                )
             )
+    return [*found, *_family()]
+
+
+def _family() -> list[Case]:
+    """Offload and hpZ, under DeepSpeed."""
+    found = []
+    common: dict[str, Any] = {"runtime": "deepspeed", "framework": "deepspeed", "recipe": "deepspeed-16bit"}
+    to_cpu = {"device": "cpu", "pin_memory": False}
+    for stage, accum in ((1, 1), (1, 4), (2, 1), (2, 4), (3, 1), (3, 4)):
+        found.append(
+            Case(
+                name=f"DeepSpeed {stage}, optimizer on the CPU, 2 ranks, {accum} micro-batches",
+                stage=stage,
+                grad_accum=accum,
+                options={"offload_optimizer": to_cpu},
+                scheme={"optimizer": "cpu"},
+                **common,
+            )
+        )
+    found.append(
+        Case(
+            name="DeepSpeed 3, optimizer and parameters on the CPU, 2 ranks",
+            stage=3,
+            options={"offload_optimizer": to_cpu, "offload_param": to_cpu},
+            scheme={"optimizer": "cpu", "params": "cpu"},
+            **common,
+        )
+    )
+    found += [
+        Case(
+            name=f"DeepSpeed 3, hpZ over 2, 4 ranks, {accum} micro-batches",
+            stage=3,
+            ranks=4,
+            grad_accum=accum,
+            options={"zero_hpz_partition_size": 2},
+            scheme={"hpz": 2},
+            **common,
+        )
+        for accum in (1, 4)
+    ]
     return found
 
 
@@ -87,7 +132,7 @@ def _torch() -> list[Case]:
                 name=f"DDP, fp32, bucket view, 2 ranks, {of}",
                 runtime="ddp",
                 options={"bucket_view": True},
-                expressed=False,
+                scheme={"switches": ("gradient_as_bucket_view",)},
                 **plain,
             ),
             Case(
@@ -114,18 +159,50 @@ def _torch() -> list[Case]:
                             **mixed,
                         )
                     )
-        if accum > 1:
+        for runtime in ("fsdp1", "fsdp2"):
+            under: dict[str, Any] = {"runtime": runtime, "framework": runtime, **mixed}
             found += [
                 Case(
-                    name=f"FSDP2 resharding, not synchronised, 2 ranks, {of}",
-                    runtime="fsdp2",
-                    framework="fsdp2",
+                    name=f"{runtime.upper()}, groups of 2, 4 ranks, {of}",
                     stage=3,
-                    options={"no_sync": True},
-                    expressed=False,
-                    **mixed,
+                    ranks=4,
+                    options={"shard_group": 2},
+                    scheme={"shard_group": 2},
+                    **under,
                 )
             ]
+            if accum > 1:
+                found += [
+                    Case(
+                        name=f"{runtime.upper()} {kind}, not synchronised, 2 ranks, {of}",
+                        stage=stage,
+                        options={"no_sync": True},
+                        scheme={"switches": ("no_sync",)},
+                        **under,
+                    )
+                    for stage, kind in ((3, "resharding"), (2, "not resharding"))
+                ]
+        found += [
+            Case(
+                name=f"FSDP2, resharding to groups of 2, 4 ranks, {of}",
+                runtime="fsdp2",
+                framework="fsdp2",
+                stage=3,
+                ranks=4,
+                options={"reshard": 2},
+                scheme={"hpz": 2},
+                **mixed,
+            ),
+            Case(
+                name=f"FSDP2, on the CPU, 2 ranks, {of}",
+                runtime="fsdp2",
+                framework="fsdp2",
+                stage=3,
+                options={"offload": True},
+                scheme={"params": "cpu"},
+                **mixed,
+            ),
+        ]
     plain = {"runtime": "ddp", "framework": "ddp", "stage": 0}
     found += [
         Case(name="DDP, fp32, 2 ranks, checkpointing", recipe="fp32-adam", recompute="full", **plain),
@@ -134,10 +211,6 @@ def _torch() -> list[Case]:
     for runtime in ("fsdp1", "fsdp2"):
         common: dict[str, Any] = {"runtime": runtime, "framework": runtime, "recipe": "fsdp-mixed", "stage": 3}
         found.append(Case(name=f"{runtime.upper()} resharding, 2 ranks, checkpointing", recompute="full", **common))
-        hybrid = {"shard_group": 2}
-        found.append(
-            Case(name=f"{runtime.upper()}, groups of 2, 4 ranks", ranks=4, options=hybrid, expressed=False, **common)
-        )
     return found
 
 

@@ -14,8 +14,10 @@ from zeroplan.core.claims import ClaimedBytes, claimed
 from zeroplan.core.estimate import Estimate, estimate
 from zeroplan.core.hardware import Cluster
 from zeroplan.core.model import Model
+from zeroplan.core.moments import moments_of
 from zeroplan.core.plan import Plan, Strategy
 from zeroplan.core.question import Question
+from zeroplan.core.scheme import TIERS, Scheme
 from zeroplan.core.workload import Workload
 from zeroplan.formats.huggingface import read_config
 from zeroplan.formats.presets import Presets
@@ -29,6 +31,12 @@ STATES = {
     "master": ("states.optimizer.master_weights", "states.optimizer.fp32_copy"),
     "momentum": ("states.optimizer.momentum",),
     "variance": ("states.optimizer.variance",),
+    "secondary": ("gathered.secondary",),
+    "fp32 gradients": ("states.gradients.fp32",),
+    "16-bit copy": ("host.weights_copy",),
+    "accumulators": ("host.accumulated", "host.accumulated_overhang"),
+    "largest gradient": ("host.largest_gradient",),
+    "whole gradients": ("buffers.whole_gradients",),
 }
 GRADIENTS = ("states.gradients", "states.gradients.16bit", "buffers.gradient_shard", "buffers.slice_overhang")
 PHASES = ("forward", "backward", "step")
@@ -46,7 +54,7 @@ def results_rows(found: Mapping[str, Any], presets: Presets) -> Iterator[Row]:
     """Every number of results.json, or of a part of it, that zeroplan can be asked for; what it says is worked out
     anew."""
     for case in MATRIX:
-        if case.expressed and case.name in found["trainings"]:
+        if case.name in found["trainings"]:
             yield from rows(case, found["trainings"][case.name], presets)
     for world in WORLDS:
         if world.name in found["worlds"]:
@@ -88,7 +96,7 @@ def plan_of(case: Case, presets: Presets) -> Estimate:
     framework = presets.framework(case.framework)
     limits = {**framework.limits}
     if case.framework == "deepspeed":
-        limits |= {"reduce_bucket_size": BUCKET, "reuse_kept": 1}
+        limits |= {"reduce_bucket_size": BUCKET, "stage3_max_reuse_distance": 2}
     workload = Workload(
         seq_len=SEQ_LEN,
         micro_batch=MICRO_BATCH,
@@ -104,6 +112,7 @@ def plan_of(case: Case, presets: Presets) -> Estimate:
         cards=(),
         headroom=Share(0, 1),
         grad_accum=case.grad_accum,
+        scheme=Scheme(**case.scheme),
         workload=workload,
     )
     return estimate(question.plan(None, case.stage))
@@ -123,7 +132,8 @@ def _states(case: Case, found: Estimate, measured: list[Mapping[str, Any]]) -> I
         expected = sum(terms.get(term, 0) for term in known)
         if name in ("momentum", "variance"):
             expected += terms.get("states.optimizer.tensors", 0) // 2
-        most = max(rank["states"]["backward"].get(name, 0) for rank in measured)
+        held = "gradients" if name == "whole gradients" and case.runtime == "fsdp1" and expected else name
+        most = max(rank["states"][phase].get(held, 0) for rank in measured for phase in rank["states"])
         if expected or most:
             yield Row(case=case.name, what=name, predicted=expected, measured=most, within=0)
     gradients = sum(term.bytes for term in found.memory.terms if term.name in GRADIENTS and "norm" in term.moments)
@@ -135,7 +145,7 @@ def _peaks(case: Case, found: Estimate, measured: list[Mapping[str, Any]]) -> It
     for phase in PHASES:
         names = (phase, "micro-batch") if phase == "backward" else (phase,)
         most = max(rank["phases"][name]["peak"] for rank in measured for name in names if name in rank["phases"])
-        expected = found.memory.alive_bytes(phase)
+        expected = max(sum(found.memory.bytes_at(moment, tier) for tier in TIERS) for moment in moments_of(phase))
         yield Row(
             case=case.name,
             what=f"peak of {phase}",
@@ -164,8 +174,9 @@ def _collectives(case: Case, found: Estimate, measured: list[Mapping[str, Any]])
     times: dict[str, int] = {}
     for transfer in found.traffic.transfers:
         sent = transfer.payload_bytes * transfer.times_per_step
-        expected[transfer.collective] = expected.get(transfer.collective, 0) + sent
-        times[transfer.collective] = times.get(transfer.collective, 0) + transfer.times_per_step
+        kind = transfer.collective if transfer.gpus == case.ranks else f"{transfer.collective} in {transfer.gpus}"
+        expected[kind] = expected.get(kind, 0) + sent
+        times[kind] = times.get(kind, 0) + transfer.times_per_step
     each = found.plan.recipe.compute_bytes
     small = sum(each * size for size in MODEL.tensor_sizes() if each * size <= SMALL)
     for kind in sorted({*expected, *measured[0]["collectives"]}):

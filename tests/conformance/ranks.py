@@ -112,6 +112,7 @@ def _deepspeed(case: Case) -> dict[str, Any]:
         "gradient_accumulation_steps": case.grad_accum,
         "steps_per_print": 10**9,
         "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,
         "bf16": {"enabled": case.recipe != "fp32-adam"},
         "zero_optimization": {
             "stage": case.stage,
@@ -152,6 +153,9 @@ def _deepspeed_states(engine: Any) -> dict[str, Iterable[Any]]:
     weights = [p.ds_tensor for p in params] if partitioned else [p.data for p in params]
     inner = getattr(outer, "optimizer", outer)
     states = list(inner.state.values())
+    masters = [*tensors(getattr(outer, "single_partition_of_fp32_groups", None))]
+    masters += tensors(getattr(outer, "fp32_partitioned_groups_flat", None))
+    offloads = getattr(outer, "cpu_offload", False) or getattr(outer, "offload_optimizer", False)
     averaged = getattr(outer, "averaged_gradients", None)
     flat = [vars(value) for value in averaged.values() if hasattr(value, "__dict__")] if averaged else []
     return {
@@ -166,6 +170,11 @@ def _deepspeed_states(engine: Any) -> dict[str, Iterable[Any]]:
         ),
         "momentum": [state.get("exp_avg") for state in states],
         "variance": [state.get("exp_avg_sq") for state in states],
+        "fp32 gradients": [master.grad for master in masters] if offloads else [],
+        "16-bit copy": listed("param_buffer_of_bit16_for_cpu_offload_groups"),
+        "accumulators": tensors(list((getattr(outer, "accumulated_grads_in_cpu", None) or {}).values())),
+        "largest gradient": listed("temp_grad_buffer_for_cpu_offload"),
+        "secondary": [getattr(p, "ds_secondary_tensor", None) for p in params],
         "bucket": [getattr(bucket, "buffer", None) for bucket in (getattr(outer, "ipg_buckets", None) or {}).values()],
         "gradients": [
             listed("averaged_gradients", "grad_partitions_flat_buffer", "grads_in_partition", "all_grad_tensors"),
@@ -193,17 +202,22 @@ def _torch(case: Case) -> dict[str, Any]:
             optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
         ids = torch.randint(0, CONFIG["vocab_size"], (MICRO_BATCH, SEQ_LEN))
         synchronises = case.runtime != "ddp" and not case.options.get("no_sync")
-        micro = [0]
+        micro, quiet = [0], contextlib.ExitStack()
 
         def forward() -> Any:
             last = micro[0] % case.grad_accum == case.grad_accum - 1
             micro[0] += 1
             if case.runtime == "fsdp2":
                 model.set_requires_gradient_sync(last or synchronises)
-            quiet = case.runtime != "fsdp2" and not (last or synchronises)
+            elif not (last or synchronises):
+                quiet.enter_context(model.no_sync())
             cast = torch.autocast("cpu", torch.bfloat16, enabled=bool(case.options.get("autocast")))
-            with model.no_sync() if quiet else contextlib.nullcontext(), cast:
+            with cast:
                 return model(input_ids=ids, labels=ids).loss
+
+        def backward(loss: Any) -> None:
+            loss.backward()
+            quiet.close()
 
         def step(last: bool) -> None:
             if last:
@@ -216,7 +230,7 @@ def _torch(case: Case) -> dict[str, Any]:
             return {"momentum": [s.get("exp_avg") for s in kept], "variance": [s.get("exp_avg_sq") for s in kept]}
 
         record = Record(meter, lambda: {**states(), **of_optimizer()})
-        return _train(case, record, forward, lambda loss: loss.backward(), step)
+        return _train(case, record, forward, backward, step)
 
 
 def _ddp(case: Case, model: Any) -> tuple[Any, State]:
@@ -259,15 +273,18 @@ def _fsdp1(case: Case, model: Any) -> tuple[Any, State]:
 
 def _fsdp2(case: Case, model: Any) -> tuple[Any, State]:
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 
     mesh = init_device_mesh("cpu", (case.ranks,))
     if group := case.options.get("shard_group"):
         mesh = init_device_mesh("cpu", (case.ranks // group, group), mesh_dim_names=("replicate", "shard"))
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    reshard = None if case.stage == 3 else False
-    for block in (*model.model.layers, model):
-        fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=reshard)
+    reshard = case.options.get("reshard") if case.stage == 3 else False
+    offload = {"offload_policy": CPUOffloadPolicy(pin_memory=False)} if case.options.get("offload") else {}
+    for block in model.model.layers:
+        fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=reshard, **offload)
+    root = None if case.stage == 3 else False
+    fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=root, **offload)
     groups = [m._get_fsdp_state()._fsdp_param_group for m in model.modules() if hasattr(m, "_get_fsdp_state")]
     params = [param for group in groups if group for param in group.fsdp_params]
 
@@ -276,6 +293,7 @@ def _fsdp2(case: Case, model: Any) -> tuple[Any, State]:
             "weights": [p._sharded_param_data for p in params],
             "gathered": [getattr(p, "all_gather_outputs", []) for p in params],
             "whole gradients": [getattr(p, "unsharded_accumulated_grad", None) for p in params],
+            "secondary": [getattr(p, "_sharded_post_forward_param_data", None) for p in params],
             "gradients": [p.sharded_param.grad for p in params],
         }
 

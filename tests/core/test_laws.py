@@ -14,7 +14,7 @@ from zeroplan.core.estimate import estimate
 from zeroplan.core.ledger import Term, Transfer
 from zeroplan.core.question import Question
 from zeroplan.core.recipe import ROLES
-from zeroplan.core.sharding import ring_share, shard, whole
+from zeroplan.core.sharding import Group, ring_share, shard, whole
 
 FRAMEWORKS = ("zero", "deepspeed", "fsdp2", "fsdp1", "ddp", "megatron")
 PARAMS = (1, 6, 1_000_003, 350_000_000, 7_500_000_000, 10**15)
@@ -88,7 +88,7 @@ def test_formulas_are_honest(question: AskQuestion, framework: str, params: int,
 
 def worked(part: Term | Transfer) -> int:
     """The formula on exact fractions; it names nothing but its inputs."""
-    names: dict[str, Any] = {"ceil": math.ceil, "min": min, "max": max, "__builtins__": {}}
+    names: dict[str, Any] = {"ceil": math.ceil, "floor": math.floor, "min": min, "max": max, "__builtins__": {}}
     value = eval(part.formula, names, {name: Fraction(value) for name, value in part.inputs.items()})
     assert value == int(value)
     return int(value)
@@ -96,7 +96,7 @@ def worked(part: Term | Transfer) -> int:
 
 @given(params=st.integers(1, 10**18), gpus=st.integers(2, 10**9))
 def test_a_ring_sends_the_exact_share_rounded_up(params: int, gpus: int) -> None:
-    sent = ring_share(whole(params), gpus).count
+    sent = ring_share(whole(params), Group("gpus", gpus)).count
     assert 0 <= sent - Fraction(params * (gpus - 1), gpus) < 1
     assert sent <= params
 

@@ -32,6 +32,7 @@ def transfer(collective: str, wire_bytes: int) -> Transfer:
         formula="",
         inputs={},
         source="",
+        gpus=0,
     )
 
 

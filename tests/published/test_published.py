@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from zeroplan.core.framework import Framework
+from zeroplan.core.hardware import Node
 from zeroplan.core.model import Model
-from zeroplan.core.question import Question
+from zeroplan.core.question import Card, Question
+from zeroplan.core.scheme import Scheme
 from zeroplan.core.solve import max_params
+from zeroplan.core.timing import node_bytes
 from zeroplan.core.verdict import StageAnswer, fit
 from zeroplan.core.workload import Workload
 from zeroplan.formats.huggingface import read_config
@@ -53,6 +56,7 @@ def test_published_figure(cell: dict[str, Any], presets: Presets) -> None:
         "reserved_gib": reserved.expected / GIB if reserved else None,
         "params": params,
         "verdict": answer.verdict,
+        **elsewhere(answer),
     }
     figures = cell.keys() - FIGURES
     assert figures <= ours.keys()
@@ -66,6 +70,24 @@ def test_published_figure(cell: dict[str, Any], presets: Presets) -> None:
             assert abs(ours[figure] - expected) <= within, (figure, ours[figure], expected)
 
 
+def elsewhere(answer: StageAnswer) -> dict[str, Any]:
+    """Figures off the GPU, of a node, and across nodes."""
+    found = answer.estimate
+    assert found is not None
+    memory, moved, cluster = found.memory, found.traffic, found.plan.cluster
+    host = {each.name: each.needed for each in answer.host}
+    return {
+        "held_bytes_per_parameter": memory.alive_bytes("end") / found.plan.params,
+        "host_bytes_per_parameter": memory.peak_of("cpu") / found.plan.params,
+        "nvme_bytes_per_parameter": memory.peak_of("nvme") / found.plan.params,
+        "host_low_gb": host["host RAM"].low / GB if host else None,
+        "host_high_gb": host["host RAM"].high / GB if host else None,
+        "copied_bytes_per_parameter": sum(copy.wire_bytes for copy in moved.copies) / found.plan.params,
+        "across_nodes_gb": sum(node_bytes(each, cluster) or 0 for each in moved.transfers) / GB,
+        "binding": next((each.name for each in answer.host if each.least_over > 0), None),
+    }
+
+
 def test_table_1_has_54_cells() -> None:
     assert len(tomllib.loads((FOLDER / "zero-table-1.toml").read_text("utf-8"))["cells"]) == 54
 
@@ -75,7 +97,6 @@ def test_table_1_has_54_cells() -> None:
 def test_zero_table_2_theory(presets: Presets, mp: int, stage: int, first_row: float) -> None:
     """Largest model at DP = 64 in 32 GB; every row is the rounded first row times MP (0.5T and 1T for stage 3)."""
     from zeroplan.core.hardware import Gpu
-    from zeroplan.core.question import Card
 
     card = Card(gpu=Gpu(name="custom", title="32 GB", usable_bytes_stated=32 * GB))
     zero = presets.framework("zero")
@@ -99,6 +120,8 @@ def answered(request: dict[str, Any], presets: Presets) -> StageAnswer:
     framework = presets.framework(request.get("framework", "zero"))
     framework = replace(framework, limits={**framework.limits, **request.get("limits", {})})
     card = presets.card(presets.gpu(request.get("gpu", "a100-80gb")))
+    if "node" in request:
+        card = replace(card, node=node_of(request["node"], card, presets))
     model = model_of(request, presets)
     question = Question(
         model=model,
@@ -108,12 +131,26 @@ def answered(request: dict[str, Any], presets: Presets) -> StageAnswer:
         cards=(card,),
         headroom=Share(0, 1) if "seq_len" in request else Share(1, 10),
         grad_accum=request.get("grad_accum", 1),
+        scheme=scheme_of(request.get("scheme", {})),
         stages=(request["stage"],),
         kernel=request.get("kernel", "fused"),
         workload=workload_of(request, framework, presets) if "seq_len" in request else None,
     )
     assert question.counts_activations == ("seq_len" in request)
     return fit(question)[0].stages[0]
+
+
+def node_of(asked: str | dict[str, Any], card: Card, presets: Presets) -> Node:
+    """A preset, or changes to the card's usual node."""
+    if isinstance(asked, str):
+        return presets.node(asked)
+    assert card.node is not None
+    return replace(card.node, **{"ram_gb": None, "ram_gib": None, **asked})
+
+
+def scheme_of(data: dict[str, Any]) -> Scheme:
+    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+    return Scheme(**fields)
 
 
 def model_of(request: dict[str, Any], presets: Presets) -> Model:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from zeroplan.cli.batch import missing, read_workload, typed, under_framework
-from zeroplan.core.framework import STAGES, Framework
+from zeroplan.core.framework import Framework
 from zeroplan.core.hardware import LARGEST_CLUSTER, Gpu, Node
 from zeroplan.core.model import LARGEST_MODEL, Model
 from zeroplan.core.plan import MOST_MICRO_BATCHES
 from zeroplan.core.question import Card, Question
 from zeroplan.core.recipe import Recipe
+from zeroplan.core.rules import STAGES
+from zeroplan.core.scheme import PLAIN, Scheme
 from zeroplan.errors import Faults, InputError, printable
 from zeroplan.formats.presets import Presets
 from zeroplan.units import Share, parse_count, parse_share, parse_size
@@ -48,6 +50,9 @@ CLASHES = (
 )
 """Options of which the first, when typed, sets aside the second from an environment variable."""
 
+SCHEME_OPTIONS: tuple[Literal["offload", "shard_group", "hpz", "quantize", "set"], ...] = (
+    *("offload", "shard_group", "hpz", "quantize", "set"),
+)
 Cards = Callable[[Presets], list[Gpu]]
 
 
@@ -74,6 +79,7 @@ def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | Non
     model = faults.attempt(partial(_model, presets, given, assumed))
     gpus = assumed.get("gpus") or faults.attempt(partial(_gpus, given["gpus"]))
     framework = faults.attempt(partial(presets.framework, given["framework"]))
+    scheme = faults.attempt(partial(_scheme, given, framework)) if framework else None
     recipe = faults.attempt(partial(_recipe, presets, given, framework))
     cards = faults.attempt(partial(_cards, presets, given, otherwise))
     stages = faults.attempt(partial(_stages, given["stage"]))
@@ -94,6 +100,7 @@ def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | Non
         grad_accum=_known(grad_accum),
         stages=_known(stages),
         kernel=given["optimizer_kernel"],
+        scheme=_known(scheme),
         workload=workload,
         chunked=presets.loss("chunked") if counted else None,
     )
@@ -103,7 +110,7 @@ def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | Non
 def shipped_question(asked: Asked, given: Given) -> Question | None:
     """The same question to DeepSpeed as shipped, where the question is to the paper's algorithm."""
     question = asked.question
-    if question.framework.name != "zero":
+    if question.framework.name != "zero" or question.scheme.features:
         return None
     framework = asked.presets.framework(SHIPPED)
     if not framework.runs(question.recipe.name):
@@ -131,6 +138,14 @@ def _settled(given: Given) -> Given:
     aside = {second for first, second in CLASHES if typed(first) and not typed(second)}
     empty: dict[str, object] = {name: () if name == "gpu" else None for name in aside}
     return cast("Given", {**given, **empty})
+
+
+def _scheme(given: Given, framework: Framework) -> Scheme:
+    if not any(given[option] for option in SCHEME_OPTIONS):
+        return PLAIN
+    from zeroplan.cli.scheme import read_scheme
+
+    return read_scheme(given, framework)
 
 
 def _parts(texts: tuple[str, ...]) -> list[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from zeroplan.core.workload import Workload
     from zeroplan.formats.presets import Presets
 
-NEEDS_SEQ_LEN = (*("micro_batch", "recompute", "attention", "loss", "fused", "checkpoints", "experts", "compiled"),)
+NEEDS_SEQ_LEN = (*("micro_batch", "recompute", "attention", "loss", "fused", "experts", "compiled"),)
 """Options that change nothing without `--seq-len`."""
 
 
@@ -51,7 +51,7 @@ def read_workload(
     fused = faults.attempt(partial(_fused, given["fused"], framework))
     loss = faults.attempt(partial(presets.loss, given["loss"] or framework.default_loss))
     faults.attempt(partial(_check_positions, model, seq_len))
-    faults.attempt(partial(_check_checkpoints, given))
+    checkpoints = faults.attempt(partial(_checkpoints, given))
     faults.report()
     assert seq_len is not None
     assert micro_batch is not None
@@ -67,15 +67,29 @@ def read_workload(
         fused=fused,
         loss=loss,
         selective=framework.selective,
-        checkpoints=given["checkpoints"],
+        checkpoints=checkpoints or "gpu",
         compiled=given["compiled"],
         packed_experts=given["experts"] == "packed",
     )
 
 
-def _check_checkpoints(given: Given) -> None:
-    if typed("checkpoints") and given["checkpoints"] != "gpu" and given["recompute"] in ("none", "selective"):
-        raise InputError("--checkpoints", "there are none without full recomputation.", "Add --recompute full.")
+def _checkpoints(given: Given) -> str:
+    """Where the inputs of recomputed blocks are kept."""
+    tier = _activations_tier(given)
+    if tier != "gpu" and given["recompute"] in ("none", "selective"):
+        raise InputError("--offload activations", "moves the inputs of recomputed blocks.", "Add --recompute full.")
+    return tier
+
+
+def _activations_tier(given: Given) -> str:
+    if not given["offload"]:
+        return "gpu"
+    from zeroplan.cli.scheme import ACTIVATIONS, offloads
+
+    try:
+        return offloads(given["offload"]).get(ACTIVATIONS, "gpu")
+    except InputError:
+        return "gpu"  # reported with the scheme
 
 
 def under_framework(presets: Presets, given: Given, work: Workload, framework: Framework) -> Workload:
@@ -127,6 +141,8 @@ def parse_recompute(text: str) -> tuple[str, int]:
 
 def _check_idle(given: Given) -> None:
     """Options that need `--seq-len` say nothing without it: typed ones are a mistake."""
+    if typed("offload") and _activations_tier(given) != "gpu":
+        raise InputError("--offload activations", "changes nothing without --seq-len.", "Add --seq-len 4096.")
     idle = [name for name in NEEDS_SEQ_LEN if name in given and typed(name)]
     if idle:
         option = f"--{'compile' if idle[0] == 'compiled' else idle[0].replace('_', '-')}"

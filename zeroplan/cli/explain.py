@@ -37,7 +37,7 @@ TRAFFIC = ("traffic", "sent", "ratio", "elements")
 PLAN_OPTIONS = (
     *("model", "params", "seq_len", "micro_batch", "recompute", "gpus", "stage", "gpu", "memory", "node", "recipe"),
     *("optimizer_bytes", "framework", "grad_accum", "headroom", "attention", "loss", "fused"),
-    *("optimizer_kernel", "checkpoints", "experts", "compiled"),
+    *("optimizer_kernel", "experts", "compiled", "offload", "shard_group", "hpz", "quantize", "set"),
 )
 """The options that ask for a plan rather than for a word."""
 
@@ -131,12 +131,13 @@ def _explained(asked: Asked, term: str | None) -> Explained:
     cards = fit(question)
     found = cards[0].stages[0].estimate if cards else estimate(question.plan(None, question.stages[0]))
     assert found is not None  # a question has a stage that the framework offers
+    moved = (*found.traffic.transfers, *found.traffic.copies)
     explained = Explained(
         asked=asked,
         term=term,
         found=found,
         terms=[t for t in found.memory.terms if _matches(term, t.name, t.what, t.role)],
-        transfers=[t for t in found.traffic.transfers if _matches(term, t.collective, t.what, t.phase, *TRAFFIC)],
+        transfers=[t for t in moved if _matches(term, t.collective, t.what, t.phase, *TRAFFIC)],
         claims=[c for c in claimed(found.plan) if _matches(term, c.claim.name, "estimator", "claims")],
         words=_words(asked.presets, term),
         cards=cards if _matches(term, *MEMORY) else (),

@@ -26,7 +26,11 @@ class Given(TypedDict):
     loss: str | None
     fused: str | None
     optimizer_kernel: str
-    checkpoints: str
+    offload: tuple[str, ...]
+    shard_group: str | None
+    hpz: str | None
+    quantize: tuple[str, ...]
+    set: tuple[str, ...]
     experts: str
     compiled: str
     unit: str

@@ -6,10 +6,11 @@ from typing import Any, TypeVar
 
 import click
 
-from zeroplan.core.choices import ATTENTION, CHECKPOINT_TIERS, COMPILED, KERNELS
+from zeroplan.core.choices import ATTENTION, COMPILED, KERNELS
 
 F = TypeVar("F", bound=Callable[..., Any])
-QUESTION, HARDWARE, ACCOUNTING, DETAIL, OUTPUT = "Question", "Hardware", "Accounting", "Detail", "Output"
+QUESTION, HARDWARE, ACCOUNTING, OUTPUT = "Question", "Hardware", "Accounting", "Output"
+SCHEME, DETAIL = "Offload and groups", "Detail"
 FORMATS = ("table", "json", "csv", "markdown")
 EXPERTS = ("packed", "listed")
 
@@ -62,7 +63,7 @@ def _help_all() -> click.Option:
         expose_value=False,
         is_eager=True,
         callback=show,
-        help="All options: attention, loss, kernels, presets.",
+        help="All options: headroom, groups, settings, attention, loss.",
     )
 
 
@@ -175,6 +176,27 @@ SHARED: dict[str, Callable[[Any], Any]] = {
         "Kept free: 10%, or 0 with activations.",
         metavar="SHARE",
     ),
+    "offload": _option(
+        "--offload",
+        SCHEME,
+        "Off the GPU: optimizer=cpu, params=nvme, activations=cpu.",
+        multiple=True,
+        metavar="WHAT=WHERE",
+    ),
+    "shard_group": _option(
+        "--shard-group", SCHEME, "Divide states over K GPUs only, replicate beyond: HSDP, MiCS.", metavar="K"
+    ),
+    "hpz": _option("--hpz", SCHEME, "A second weight copy over K GPUs: ZeRO++ hpZ.", metavar="K"),
+    "quantize": _option(
+        "--quantize", SCHEME, "8-bit weights, 4-bit gradients on the links: ZeRO++.", multiple=True, metavar="WHAT"
+    ),
+    "set": _option(
+        "--set",
+        SCHEME,
+        "A setting of the framework's own: reduce_bucket_size=2e8, no_sync=true.",
+        multiple=True,
+        metavar="NAME=VALUE",
+    ),
     "attention": _option(
         "--attention",
         DETAIL,
@@ -197,14 +219,6 @@ SHARED: dict[str, Callable[[Any], Any]] = {
         "How the optimizer's step runs.",
         type=click.Choice(KERNELS),
         default="fused",
-        show_default=True,
-    ),
-    "checkpoints": _option(
-        "--checkpoints",
-        DETAIL,
-        "Where full recomputation keeps the blocks' inputs.",
-        type=click.Choice(CHECKPOINT_TIERS),
-        default="gpu",
         show_default=True,
     ),
     "experts": _option(
@@ -246,7 +260,7 @@ SHARED: dict[str, Callable[[Any], Any]] = {
 
 HIDDEN = (
     *("presets", "optimizer_bytes", "unit", "attention", "loss", "fused", "optimizer_kernel"),
-    *("checkpoints", "experts", "compiled", "memory", "node"),
+    *("experts", "compiled", "memory", "node", "shard_group", "hpz", "quantize", "set", "headroom"),
 )
 """Options that `--help` leaves to `--help-all`."""
 
@@ -272,6 +286,9 @@ MEANT = {
     **dict.fromkeys(("--context", "--context-length", "--max-length", "--sequence-length"), "--seq-len"),
     **dict.fromkeys(("--dtype", "--precision", "--optimizer"), "--recipe"),
     **dict.fromkeys(("--zero", "--zero-stage"), "--stage"),
+    **dict.fromkeys(("--checkpoints", "--offload-activations"), "--offload activations"),
+    **dict.fromkeys(("--cpu-offload", "--offload-optimizer", "--offload-param"), "--offload"),
+    **dict.fromkeys(("--hybrid", "--hsdp", "--mics"), "--shard-group"),
     **dict.fromkeys(("--flash", "--flash-attention", "--sdpa"), "--attention"),
     **dict.fromkeys(("--gas", "--gradient-accumulation-steps"), "--grad-accum"),
 }

@@ -3,13 +3,13 @@
 Each is a rule of the framework preset with its own source.
 """
 
-from zeroplan.core.framework import Holding
 from zeroplan.core.ledger import STATES, Term
 from zeroplan.core.plan import Plan
 from zeroplan.core.recipe import ROLES, Recipe
-from zeroplan.core.sharding import elements
+from zeroplan.core.rules import Holding
+from zeroplan.core.sharding import elements, group_of
 
-FLOAT_BYTES = {"fp32": 4, "fp64": 8}  # IEEE 754 binary32, binary64
+FIXED_BYTES = {"fp32": 4, "fp64": 8}  # IEEE 754 binary32, binary64
 
 
 def framework_buffers(plan: Plan) -> list[Term]:
@@ -20,11 +20,11 @@ def framework_buffers(plan: Plan) -> list[Term]:
 
 def element_bytes(recipe: Recipe, kind: str) -> int:
     """Bytes of one element of a buffer or transfer of this type under the recipe."""
-    if kind in FLOAT_BYTES:
-        return FLOAT_BYTES[kind]
-    if kind == "compute":
+    if kind in FIXED_BYTES:
+        return FIXED_BYTES[kind]
+    if kind in ("compute", "gather"):
         return recipe.compute_bytes
-    return recipe.bytes_of("parameters" if kind == "weights" else "gradients")
+    return recipe.bytes_of("parameters" if kind == "weights" else kind)
 
 
 def _buffer_term(plan: Plan, holding: Holding) -> Term:
@@ -35,9 +35,10 @@ def _buffer_term(plan: Plan, holding: Holding) -> Term:
         name=holding.name,
         what=holding.what,
         role=role if role in ROLES else "buffers",
-        sharded=any("shard" in count for count in (holding.elements, holding.at_most)) and plan.gpus > 1,
+        sharded=any("shard" in count for count in (holding.elements, holding.at_most))
+        and group_of(plan, "shard").gpus > 1,
         bytes=size * count.count,
-        tier=holding.tier,
+        tier=plan.tier_of(holding.tier),
         moments=holding.moments,
         formula=f"{size} * {count.formula}",
         inputs=count.inputs,

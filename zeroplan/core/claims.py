@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from zeroplan.core.framework import Claim
 from zeroplan.core.plan import Plan
+from zeroplan.core.rules import Claim
 from zeroplan.core.sharding import shard
 
 

@@ -6,7 +6,7 @@ from zeroplan.core.buffers import framework_buffers
 from zeroplan.core.ledger import Ledger, Traffic
 from zeroplan.core.plan import Plan
 from zeroplan.core.states import model_states
-from zeroplan.core.timing import Time, traffic_time
+from zeroplan.core.timing import Time, copy_time, traffic_time
 from zeroplan.core.traffic import ratio_to_data_parallel, traffic
 
 
@@ -18,11 +18,15 @@ class Estimate:
     memory: Ledger
     traffic: Traffic
     time: Time
+    """Of what moves between GPUs."""
+    copy_time: Time
+    """Of what moves between a GPU, its host and the host's disks."""
     ratio_to_data_parallel: float | None
 
     def on(self, plan: Plan) -> "Estimate":
         """The same ledgers on the cluster of `plan`, which differs in nothing else."""
-        return replace(self, plan=plan, time=traffic_time(self.traffic, plan.cluster))
+        time, copies = traffic_time(self.traffic, plan.cluster), copy_time(self.traffic, plan.cluster)
+        return replace(self, plan=plan, time=time, copy_time=copies)
 
     @property
     def psi(self) -> float:
@@ -38,6 +42,7 @@ def estimate(plan: Plan) -> Estimate:
         memory=memory(plan),
         traffic=moved,
         time=traffic_time(moved, plan.cluster),
+        copy_time=copy_time(moved, plan.cluster),
         ratio_to_data_parallel=ratio_to_data_parallel(plan, moved),
     )
 

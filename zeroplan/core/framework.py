@@ -4,199 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from zeroplan.core.checks import check_member, check_members, check_range, check_text
-from zeroplan.core.choices import FUSIBLE, KERNELS
+from zeroplan.core.choices import FUSIBLE
 from zeroplan.core.hardware import STRICT
-from zeroplan.core.moments import BACKWARD, MOMENT_NAMES, PHASES, STREAMS, moments_of
-from zeroplan.core.recipe import ROLES
-from zeroplan.errors import InputError
-
-STAGES = (0, 1, 2, 3)
-PLAIN_STAGE = 0
-"""Plain data parallelism, the yardstick of traffic."""
-COLLECTIVES = ("all-reduce", "reduce-scatter", "all-gather", "broadcast")
-TYPES = ("compute", "gradients", "weights", "fp32", "fp64")
-"""Element types of buffers and transfers: the recipe's compute, gradient or weight type, 4 or 8 bytes."""
-COUNTS = ("params", "shard")
-"""Element counts that every plan has; a framework adds its own limits."""
-MODEL_COUNTS = (
-    "root",
-    "head",
-    "block",
-    "block_shard",
-    "blocks_shard",
-    "down",
-    "later",
-    "later_blocks_shard",
-    "first_blocks",
-    "linear",
-    "regathered",
-    "tied_block",
-    "tied_head",
-    "module_pair",
-    "other_modules",
-    "tensor",
-    "tensor_shard",
-    "overhang",
-    "row_padding",
-    "tensor_padding",
+from zeroplan.core.rules import (
+    COUNTS,
+    MODEL_COUNTS,
+    PLAIN_STAGE,
+    SELECTIVE,
+    Claim,
+    Feature,
+    Holding,
+    Slack,
+    Stage,
+    TransferRule,
 )
-"""Element counts that need the model's modules: what uses them is counted only with the activations."""
-SELECTIVE = ("attention", "matmuls")
-"""What selective recomputation keeps: all but the attention core, or every second matrix product."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Holding:
-    """Something a framework keeps beside the recipe's states: a copy or a buffer."""
-
-    __pydantic_config__ = STRICT
-
-    name: str
-    what: str
-    stages: tuple[int, ...]
-    families: tuple[str, ...] = ()
-    """The families of recipes it applies to; empty: all."""
-    type: str
-    elements: str
-    """`params`, `shard`, one of the framework's limits, or one of MODEL_COUNTS."""
-    at_most: str = ""
-    at_least: str = ""
-    phases: tuple[str, ...]
-    """Phases, groups of moments or moments, of MOMENT_NAMES."""
-    accumulating: bool | None = None
-    """True: only with several micro-batches a step; False: only with one; None: both."""
-    with_activations: bool | None = None
-    """True: only where activations are counted; False: only where they are not; None: both."""
-    several_gpus: bool = False
-    """Only with more than one GPU."""
-    stream: str = "compute"
-    """The CUDA stream that allocates it, one of STREAMS."""
-    tier: str = "gpu"
-    """Where it is, gpu or cpu."""
-    kernels: tuple[str, ...] = ()
-    """The optimizer kernels it applies to; empty: all."""
-    copies: int = 1
-    source: str
-
-    def __post_init__(self) -> None:
-        check_text(f"{self.name}, source", self.source)
-        check_member(f"{self.name}, type", self.type, TYPES)
-        check_members(f"{self.name}, phases", self.phases, MOMENT_NAMES)
-        check_members(f"{self.name}, kernels", self.kernels, KERNELS)
-        check_range(f"{self.name}, copies", self.copies, 1, 100)
-        check_member(f"{self.name}, stream", self.stream, STREAMS)
-        check_member(f"{self.name}, tier", self.tier, ("gpu", "cpu"))
-
-    @property
-    def needs_model(self) -> bool:
-        """Whether it is counted in elements that only the model's modules tell."""
-        named = (self.elements, self.at_most, self.at_least)
-        return any(count in MODEL_COUNTS for count in named)
-
-    @property
-    def moments(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(moment for name in self.phases for moment in moments_of(name)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class TransferRule:
-    """One kind of collective of some stages, over all GPUs."""
-
-    __pydantic_config__ = STRICT
-
-    collective: str
-    what: str
-    stages: tuple[int, ...]
-    families: tuple[str, ...] = ()
-    type: str
-    phase: str
-    per: str
-    """`step` or `micro-batch`."""
-    elements: str = "params"
-    """What is sent, one of COUNTS or MODEL_COUNTS; the latter with activations only."""
-    less: str = ""
-    """A limit: so many elements at most are still there and need not be sent."""
-    less_of_model: str = ""
-    """One of MODEL_COUNTS: so many elements are still there, where activations are counted."""
-    recomputing: bool = False
-    """Only where whole blocks are computed again."""
-    source: str
-
-    def __post_init__(self) -> None:
-        where = f"{self.collective} of {self.what}"
-        check_text(f"{where}, source", self.source)
-        check_member("collective", self.collective, COLLECTIVES)
-        check_member(f"{where}, type", self.type, TYPES)
-        check_member(f"{where}, phase", self.phase, PHASES)
-        check_member(f"{where}, per", self.per, ("step", "micro-batch"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Claim:
-    """What the framework's own estimator says; shown beside the ledger, used for no verdict."""
-
-    __pydantic_config__ = STRICT
-
-    name: str
-    stages: tuple[int, ...]
-    families: tuple[str, ...] = ()
-    whole_bytes: int
-    """Bytes per parameter."""
-    shard_bytes: int
-    """Bytes per parameter of a shard."""
-    layer_bytes: int = 0
-    """Bytes per parameter of the largest module, where the model is known."""
-    judgement: str
-    """Whether it is right against measurement, and why."""
-    source: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Stage:
-    """One stage as a framework offers it, for some families of recipes (none named: for all)."""
-
-    __pydantic_config__ = STRICT
-
-    stage: int
-    title: str
-    families: tuple[str, ...] = ()
-    shards: tuple[str, ...] = ()
-    """The roles whose states are divided over the GPUs."""
-    gradients_alive: tuple[str, ...] = ("backward", "step")
-    gradients_alive_accumulating: tuple[str, ...] = ("forward", "backward", "step")
-    gradients_stream: str = "compute"
-    """The CUDA stream that allocates the gradients."""
-    gradients_in_backward: tuple[str, ...] = ("end",)
-    """The moments of the backward in which all of them exist, where it is the backward that makes them."""
-    notes: str = ""
-
-    def __post_init__(self) -> None:
-        check_member("stage", self.stage, STAGES)
-        check_members(f"stage {self.stage}, shards", self.shards, ROLES)
-        check_members(f"stage {self.stage}, gradients_alive", self.gradients_alive, PHASES)
-        check_members(f"stage {self.stage}, gradients_alive", self.gradients_alive_accumulating, PHASES)
-        check_members(f"stage {self.stage}, gradients_in_backward", self.gradients_in_backward, BACKWARD)
-        check_member(f"stage {self.stage}, gradients_stream", self.gradients_stream, STREAMS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Slack:
-    """What the allocator takes from the card, as percent of the peaks of all streams' tensors together."""
-
-    __pydantic_config__ = STRICT
-
-    low: int
-    expected: int
-    high: int
-    squeezed: int
-    """Of the peak, where the run needs nearly the whole card: cached blocks are given back before it fails."""
-    source: str
-
-    def __post_init__(self) -> None:
-        check_text("slack, source", self.source)
-        for name, value in (("low", self.low), ("high", self.high), ("squeezed", self.squeezed)):
-            check_range(f"slack, {name}", value, 50, 1000, "percent")
-        check_range("slack, expected", self.expected, self.low, self.high, "percent")
+from zeroplan.core.scheme import met
+from zeroplan.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -217,6 +40,7 @@ class Framework:
     holds: tuple[Holding, ...] = ()
     sends: tuple[TransferRule, ...]
     claims: tuple[Claim, ...] = ()
+    features: tuple[Feature, ...] = ()
     default_loss: str = "fp32"
     """How the loss is computed in the code that is usually trained with it."""
     selective: str = "attention"
@@ -236,7 +60,7 @@ class Framework:
         where = f"framework {self.name}"
         check_text(f"{where}, source", self.source)
         for name, limit in self.limits.items():
-            check_range(f"{where}, limits.{name}", limit, 1, 10**18, "elements")
+            check_range(f"{where}, limits.{name}", limit, 1 if name == "quantize_group_size" else 0, 10**18, "elements")
         if PLAIN_STAGE not in self.stage_numbers:
             raise InputError(where, "has no stage 0, the yardstick of its traffic.")
         if not any(PLAIN_STAGE in rule.stages for rule in self.sends):
@@ -249,11 +73,11 @@ class Framework:
             check_members(f"{where}, {holding.name}", named, counts)
         for rule in self.sends:
             name = f"{where}, {rule.collective}"
-            check_members(name, [rule.less] if rule.less else [], tuple(self.limits))
+            check_members(name, [rule.less] if rule.less else [], counts)
             check_members(name, [rule.less_of_model] if rule.less_of_model else [], MODEL_COUNTS)
-            check_member(f"{name}, elements", rule.elements, (*COUNTS, *MODEL_COUNTS))
-        parts: tuple[Stage | Holding | TransferRule | Claim, ...]
-        parts = (*self.stages, *self.holds, *self.sends, *self.claims)
+            check_member(f"{name}, elements", rule.elements, counts)
+        parts: tuple[Stage | Holding | TransferRule | Claim | Feature, ...]
+        parts = (*self.stages, *self.holds, *self.sends, *self.claims, *self.features)
         for part in parts:
             check_members(f"{where}, families", part.families, tuple(self.families))
         if not self.runs(self.default_recipe):
@@ -264,6 +88,11 @@ class Framework:
         return tuple(sorted({stage.stage for stage in self.stages}))
 
     @property
+    def switches(self) -> tuple[str, ...]:
+        """Its own settings that are on or off."""
+        return tuple(dict.fromkeys(feature.name for feature in self.features if feature.switch))
+
+    @property
     def recipes(self) -> tuple[str, ...]:
         """The recipes it names, in order; empty when it runs any."""
         return tuple(recipe for family in self.families.values() for recipe in family)
@@ -272,21 +101,28 @@ class Framework:
         """Whether it runs this recipe."""
         return not self.families or recipe in self.recipes
 
-    def stage(self, number: int, recipe: str) -> Stage | None:
-        """A stage under a recipe; None when the framework does not offer it."""
-        return next((s for s in self.stages if s.stage == number and self._treats(s.families, recipe)), None)
+    def stage(self, number: int, recipe: str, traits: frozenset[str] = frozenset()) -> Stage | None:
+        """A stage under a recipe, as it is with these traits; None when the framework does not offer it."""
+        return next((s for s in self.stages if s.stage == number and self._treats(s, recipe, traits)), None)
 
-    def held(self, stage: int, recipe: str) -> tuple[Holding, ...]:
+    def held(self, stage: int, recipe: str, traits: frozenset[str]) -> tuple[Holding, ...]:
         """What it keeps beside the states at a stage under a recipe."""
-        return tuple(h for h in self.holds if stage in h.stages and self._treats(h.families, recipe))
+        return tuple(h for h in self.holds if stage in h.stages and self._treats(h, recipe, traits))
 
-    def sent(self, stage: int, recipe: str) -> tuple[TransferRule, ...]:
+    def sent(self, stage: int, recipe: str, traits: frozenset[str]) -> tuple[TransferRule, ...]:
         """What it sends at a stage under a recipe."""
-        return tuple(r for r in self.sends if stage in r.stages and self._treats(r.families, recipe))
+        return tuple(r for r in self.sends if stage in r.stages and self._treats(r, recipe, traits))
 
     def claimed(self, stage: int, recipe: str) -> tuple[Claim, ...]:
         """What its own estimators say of a stage under a recipe."""
-        return tuple(c for c in self.claims if stage in c.stages and self._treats(c.families, recipe))
+        return tuple(c for c in self.claims if stage in c.stages and self._runs_as(c.families, recipe))
 
-    def _treats(self, families: tuple[str, ...], recipe: str) -> bool:
+    def offered(self, name: str, recipe: str) -> tuple[Feature, ...]:
+        """The features of a name under a recipe, each at other stages; none where the framework lacks it."""
+        return tuple(f for f in self.features if f.name == name and self._runs_as(f.families, recipe))
+
+    def _treats(self, rule: Stage | Holding | TransferRule, recipe: str, traits: frozenset[str]) -> bool:
+        return met(rule.when, traits) and self._runs_as(rule.families, recipe)
+
+    def _runs_as(self, families: tuple[str, ...], recipe: str) -> bool:
         return not families or any(recipe in self.families[family] for family in families)

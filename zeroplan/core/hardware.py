@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from zeroplan.core.checks import check_range, check_text
 from zeroplan.errors import InputError
-from zeroplan.units import GIB
+from zeroplan.units import GB, GIB
 
 CONTEXT_BYTES = GIB // 2
 """A CUDA context: 0.3 to 0.5 GiB with lazy loading (PyTorch issues 107667, 109888; 481 MiB on A100, torch 2.1)."""
@@ -20,6 +20,10 @@ LARGEST_CLUSTER = 10**9
 STRICT = {"extra": "forbid", "strict": True}
 """What pydantic does with a user's preset: no unknown field, no guessed type."""
 
+NODE_FIGURES = (
+    *("network_gbit_per_s", "price_usd_per_hour"),
+    *("ram_gb", "ram_gib", "nvme_gb", "nvme_read_gb_per_s", "nvme_write_gb_per_s"),
+)
 Busbw = Mapping[str, Mapping[str, float]]
 """GB/s by collective and by exactly how many took part, in the definition of nccl-tests (PERFORMANCE.md)."""
 
@@ -31,6 +35,9 @@ GPU_RANGES = (
     ("usable_bytes_stated", 1, 1e18),
     ("link_gb_per_s", 0.001, 1e6),
     ("pair_link_gb_per_s", 0.001, 1e6),
+    ("host_link_gb_per_s", 0.001, 1e6),
+    ("to_host_gb_per_s", 0.001, 1e6),
+    ("from_host_gb_per_s", 0.001, 1e6),
 )
 """Between which values a figure is possible at all."""
 
@@ -61,6 +68,13 @@ class Gpu:
     """The fast link to the other GPUs of the node, per direction; unset for PCIe-only cards."""
     pair_link_gb_per_s: float | None = None
     """Per direction to one peer, where a mesh gives each pair its own link."""
+    host_link: str = ""
+    host_link_gb_per_s: float | None = None
+    """To the host's memory, per direction."""
+    to_host_gb_per_s: float | None = None
+    """Measured copies from the GPU to pinned host memory."""
+    from_host_gb_per_s: float | None = None
+    """Measured copies from pinned host memory to the GPU."""
     notes: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
     busbw_gb_per_s: Busbw = field(default_factory=dict)
@@ -130,6 +144,14 @@ class Node:
     network: str = ""
     network_gbit_per_s: float | None = None
     """All NICs of the node together, per direction, in Gbit/s; unset: unknown."""
+    ram_gb: float | None = None
+    """Host memory, as its source has it in GB or in GiB; neither set: unknown."""
+    ram_gib: float | None = None
+    nvme_gb: float | None = None
+    """All local disks of the node together; unset: unknown."""
+    nvme_read_gb_per_s: float | None = None
+    """Measured, all local disks of the node together."""
+    nvme_write_gb_per_s: float | None = None
     price_usd_per_hour: float | None = None
     price_where: str = ""
     notes: str = ""
@@ -145,7 +167,7 @@ class Node:
         check_range(f"node {self.name}, link_gb_per_s", self.link_gb_per_s, 0.1, 1e6)
         if self.link_domain_gpus:
             check_range(f"node {self.name}, link_domain_gpus", self.link_domain_gpus, self.gpus_per_node, 1e5)
-        for key in ("network_gbit_per_s", "price_usd_per_hour"):
+        for key in NODE_FIGURES:
             value = getattr(self, key)
             if value is not None:
                 check_range(f"node {self.name}, {key}", value, 0.001, 1e8)
@@ -157,6 +179,16 @@ class Node:
         return self.link_domain_gpus or self.gpus_per_node
 
     @property
+    def ram_bytes(self) -> int | None:
+        if self.ram_gib is not None:
+            return round(self.ram_gib * GIB)
+        return None if self.ram_gb is None else round(self.ram_gb * GB)
+
+    @property
+    def nvme_bytes(self) -> int | None:
+        return None if self.nvme_gb is None else round(self.nvme_gb * GB)
+
+    @property
     def network_bytes_per_s(self) -> int | None:
         """All NICs of the node together, per direction; None when unknown."""
         return None if self.network_gbit_per_s is None else round(self.network_gbit_per_s * GBIT_BYTES)
@@ -166,6 +198,10 @@ class Node:
         """All NICs of one fast-link domain together, per direction; None when unknown."""
         node = self.network_bytes_per_s
         return None if node is None else node * self.domain_gpus // self.gpus_per_node
+
+
+USUAL_GPUS_PER_NODE = 8
+"""DGX, HGX and the cloud's shapes with eight GPUs: 45 of the 55 bundled nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -183,6 +219,16 @@ class Cluster:
     def nodes(self) -> int | None:
         """Nodes that the GPUs fill; None when the node is not known."""
         return None if self.node is None else -(-self.gpus // self.node.gpus_per_node)
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs of one node that take part; of 8, as most nodes have, where the node is not known."""
+        return min(self.gpus, self.node.gpus_per_node if self.node else USUAL_GPUS_PER_NODE)
+
+    @property
+    def likely_nodes(self) -> int:
+        """Nodes that the GPUs fill, of gpus_per_node each."""
+        return -(-self.gpus // self.gpus_per_node)
 
     @property
     def fills_its_nodes(self) -> bool:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from zeroplan.core.moments import MOMENTS, PHASES, STREAMS, moments_of, phase_of
+from zeroplan.core.scheme import TIERS
 
 STATES = "states."
 """The prefix of the terms that are model states; the rest are buffers and copies."""
@@ -47,9 +48,13 @@ class Ledger:
         """The terms on the GPU at a moment."""
         return [term for term in self.terms if term.tier == "gpu" and moment in term.moments]
 
-    def bytes_at(self, moment: str) -> int:
-        """Bytes per GPU at a moment."""
-        return self._by_moment[moment]
+    def bytes_at(self, moment: str, tier: str = "gpu") -> int:
+        """Bytes per GPU at a moment, on the GPU or off it."""
+        return self._sums[tier][moment]
+
+    def peak_of(self, tier: str) -> int:
+        """The largest sum of bytes per GPU alive at one moment in a tier."""
+        return max(self._sums[tier].values())
 
     def alive_bytes(self, phase: str) -> int:
         """The most bytes per GPU at a moment of a phase."""
@@ -58,12 +63,12 @@ class Ledger:
     @property
     def peak_bytes(self) -> int:
         """The largest sum of bytes alive at one moment."""
-        return max(self._by_moment.values())
+        return self.peak_of("gpu")
 
     @property
     def peak_moment(self) -> str:
         """The first moment that reaches the peak."""
-        return max(MOMENTS, key=self._by_moment.__getitem__)
+        return max(MOMENTS, key=self.bytes_at)
 
     def peak_without(self, role: str) -> int:
         """The largest sum at one moment of all terms but those of a role."""
@@ -83,25 +88,28 @@ class Ledger:
     def peak_phases(self) -> tuple[str, ...]:
         """The phases that reach the peak."""
         peak = self.peak_bytes
-        return tuple(p for p in PHASES if any(self._by_moment[moment] == peak for moment in moments_of(p)))
+        return tuple(p for p in PHASES if any(self.bytes_at(moment) == peak for moment in moments_of(p)))
 
     @cached_property
-    def _by_moment(self) -> dict[str, int]:
-        sums = dict.fromkeys(MOMENTS, 0)
+    def _sums(self) -> dict[str, dict[str, int]]:
+        """Bytes by tier and moment."""
+        sums = {tier: dict.fromkeys(MOMENTS, 0) for tier in TIERS}
         for term in self.terms:
-            if term.tier == "gpu":
-                for moment in term.moments:
-                    sums[moment] += term.bytes
+            for moment in term.moments:
+                sums[term.tier][moment] += term.bytes
         return sums
 
     @property
     def resident_bytes(self) -> int:
         """The model states held while gradients exist: weights, gradients, optimizer; no buffers or copies."""
-        return sum(term.bytes for term in self.terms if term.name.startswith(STATES))
+        return sum(term.bytes for term in self._states("gpu"))
 
-    def bytes_of(self, role: str) -> int:
-        """Bytes per GPU of the model states with this role."""
-        return sum(t.bytes for t in self.terms if t.role == role and t.name.startswith(STATES))
+    def bytes_of(self, role: str, tier: str = "gpu") -> int:
+        """Bytes per GPU of the model states with this role in a tier."""
+        return sum(term.bytes for term in self._states(tier) if term.role == role)
+
+    def _states(self, tier: str) -> list[Term]:
+        return [term for term in self.terms if term.tier == tier and term.name.startswith(STATES)]
 
 
 class Transfer(NamedTuple):
@@ -121,12 +129,19 @@ class Transfer(NamedTuple):
     """Of wire_bytes."""
     inputs: Mapping[str, int]
     source: str
+    gpus: int
+    """How many send to each other."""
+    stride: int = 1
+    """From one of them to the next; 1: neighbours."""
 
 
 class Traffic(NamedTuple):
     """All transfers of one optimizer step."""
 
     transfers: tuple[Transfer, ...]
+    """Over the links between GPUs."""
+    copies: tuple[Transfer, ...] = ()
+    """Between a GPU, its host and the host's disks."""
 
     @property
     def wire_bytes(self) -> int:
@@ -137,3 +152,7 @@ class Traffic(NamedTuple):
     def elements(self) -> int:
         """Elements moved per optimizer step, without (N-1)/N."""
         return sum(transfer.elements for transfer in self.transfers)
+
+    def copied_bytes(self, *kinds: str) -> int:
+        """Bytes that one GPU's copies of these kinds move per optimizer step."""
+        return sum(copy.wire_bytes for copy in self.copies if copy.collective in kinds)

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from zeroplan.core.estimate import Estimate, estimate
 from zeroplan.core.flight import matmul_weights
+from zeroplan.core.host import resources
 from zeroplan.core.ledger import Term
 from zeroplan.core.meters import need, taken_bytes
-from zeroplan.core.question import Card, Question
+from zeroplan.core.question import Card, Question, on_card
 from zeroplan.core.verdict import FITS, StageAnswer, verdict
 from zeroplan.core.workload import Workload
 
@@ -74,7 +75,12 @@ def _mends(question: Question, card: Card, found: Estimate) -> Iterator[Mend]:
                 saved_bytes=saved,
                 taken_bytes=taken_bytes(other),
                 price=price or _traffic(found, other),
-                verdict=verdict(need(other.plan, other.memory), question.budget_bytes(card), usable),
+                verdict=verdict(
+                    need(other.plan, other.memory),
+                    question.budget_bytes(card),
+                    usable,
+                    resources(on_card(other.plan, card), other.memory),
+                ),
             )
 
 
@@ -103,7 +109,7 @@ def _changes(question: Question, stage: int) -> Iterator[Change]:
         yield "--recompute full", _with(question, replace(work, recompute="full")), stage, FULL_PRICE
     elif work.checkpoints == "gpu":
         yield (
-            "--checkpoints cpu",
+            "--offload activations=cpu",
             _with(question, replace(work, checkpoints="cpu")),
             stage,
             "copies to the CPU and back",

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from zeroplan.core.framework import Slack
 from zeroplan.core.hardware import MIB, Gpu
 from zeroplan.core.ledger import Ledger
 from zeroplan.core.plan import Plan
+from zeroplan.core.rules import Slack
 
 if TYPE_CHECKING:
     from zeroplan.core.estimate import Estimate

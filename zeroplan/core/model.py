@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from zeroplan.core.checks import check_range
 
 if TYPE_CHECKING:  # a count alone has no blocks
-    from zeroplan.core.blocks import Architecture, Module, Run, Stack
+    from zeroplan.core.blocks import Architecture, Module, Run, Shape, Stack
 
 LARGEST_MODEL = 10**18
 LAST_MODULES = ("final_norm", "embed_out", "lm_head")
@@ -133,6 +133,12 @@ class Model:
         for modules in (first, *blocks, last):
             for module in modules:
                 yield from module.tensor_sizes(packed)
+
+    def tensor_shapes(self) -> Iterator[tuple[Shape, int]]:
+        """Every shape of a tensor and how many of them there are, equal blocks together."""
+        yield from ((shape, 1) for module in self.root for shape in module.shapes)
+        for run in self.runs:
+            yield from ((shape, run.count) for module in run.block.modules for shape in module.shapes)
 
     @property
     def tied(self) -> bool:

@@ -7,26 +7,31 @@ from typing import TYPE_CHECKING
 
 from zeroplan.core.checks import check_member, check_range
 from zeroplan.core.choices import KERNELS
-from zeroplan.core.framework import STAGES, Framework, Holding, Stage
+from zeroplan.core.framework import Framework
 from zeroplan.core.hardware import Cluster
 from zeroplan.core.model import Model
 from zeroplan.core.recipe import Recipe
+from zeroplan.core.rules import STAGES, Feature, Holding, Stage
+from zeroplan.core.scheme import OFFLOAD, PLAIN, QUANTIZE, SECONDARY, SHARD_GROUP, TIERS, Scheme
 from zeroplan.errors import InputError
 
 if TYPE_CHECKING:  # activations are not always counted
     from zeroplan.core.workload import Workload
 
 MOST_MICRO_BATCHES = 10**6
+QGZ = "qgZ"
+"""The trait of gradients that go in 4 bits: as asked, and on several nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Strategy:
-    """How the model is trained: the ZeRO stage and the micro-batches of one optimizer step."""
+    """How the model is trained: the ZeRO stage, the scheme, and the micro-batches of one optimizer step."""
 
     stage: int
     grad_accum: int = 1
     kernel: str = "fused"
     """Of the optimizer's step, one of KERNELS."""
+    scheme: Scheme = PLAIN
 
     def __post_init__(self) -> None:
         check_member("--stage", self.stage, STAGES)
@@ -51,31 +56,53 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_runs(self.framework, self.recipe)
-        _ = self.stage
+        if self.framework.stage(self.strategy.stage, self.recipe.name) is None:
+            raise stage_lacking(self.framework, self.recipe, self.strategy.stage)
+        check_scheme(self.framework, self.recipe, self.scheme, self.strategy.stage, self.gpus)
+
+    @property
+    def scheme(self) -> Scheme:
+        return self.strategy.scheme
 
     @property
     def stage(self) -> Stage:
-        """The stage as the framework offers it under the recipe."""
-        found = self.framework.stage(self.strategy.stage, self.recipe.name)
-        if found is None:
-            raise stage_lacking(self.framework, self.recipe, self.strategy.stage)
+        """The stage as the framework offers it under the recipe and the scheme."""
+        found = self.framework.stage(self.strategy.stage, self.recipe.name, self.traits)
+        assert found is not None  # a plan is legal
         return found
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """What the rules of a framework depend on: the scheme, and `accumulating`, `activations`, `recomputing`,
+        `several-gpus`, `qgZ` and the optimizer's kernel."""
+        there = {
+            self.strategy.kernel: True,
+            "accumulating": self.accumulating,
+            "activations": self.workload is not None,
+            "recomputing": self.workload is not None and self.workload.recomputes,
+            "several-gpus": self.gpus > 1,
+            QGZ: QUANTIZE + "gradients" in self.scheme.features and self.cluster.likely_nodes > 1,
+        }
+        return self.scheme.traits.union(name for name, holds in there.items() if holds)
+
+    def limit(self, name: str) -> int:
+        """A number of the framework's, in elements, as it is set or by default."""
+        return dict(self.scheme.limits).get(name, self.framework.limits[name])
 
     @property
     def holdings(self) -> tuple[Holding, ...]:
         """What the framework keeps beside the states under this plan."""
-        held = self.framework.held(self.strategy.stage, self.recipe.name)
-        return tuple(holding for holding in held if self._holds(holding))
+        held = self.framework.held(self.strategy.stage, self.recipe.name, self.traits)
+        return tuple(holding for holding in held if self.workload is not None or not holding.needs_model)
 
-    def _holds(self, holding: Holding) -> bool:
-        counted = self.workload is not None
-        return (
-            holding.accumulating in (None, self.accumulating)
-            and holding.with_activations in (None, counted)
-            and (counted or not holding.needs_model)
-            and (self.gpus > 1 or not holding.several_gpus)
-            and (not holding.kernels or self.strategy.kernel in holding.kernels)
-        )
+    def tier(self, role: str) -> str:
+        """Where the states of a role are."""
+        own = {"parameters": "params", "gradients": "gradients", "optimizer": "optimizer"}[role]
+        return self.tier_of(self.stage.places.get(role, own))
+
+    def tier_of(self, place: str) -> str:
+        """A tier itself, or the tier of what a rule follows."""
+        return place if place in TIERS else self.scheme.tier(place)
 
     @property
     def autocast(self) -> bool:
@@ -94,6 +121,53 @@ class Plan:
     @property
     def accumulating(self) -> bool:
         return self.strategy.grad_accum > 1
+
+
+def check_scheme(framework: Framework, recipe: Recipe, scheme: Scheme, stage: int, gpus: int) -> None:
+    """Raise for what the framework does not do at this stage with this recipe, or not over so many GPUs."""
+    for name in scheme.features:
+        offered = framework.offered(name, recipe.name)
+        if not offered:
+            raise _lacking(framework, recipe, name)
+        found = [feature for feature in offered if stage in feature.stages]
+        if not found:
+            stages = sorted({number for feature in offered for number in feature.stages})
+            has = f"{framework.name} has it at stage {', '.join(map(str, stages))}, not {stage}."
+            raise InputError(option_of(name), has, f"Add --stage {stages[-1]}.")
+        _check_tier(framework, scheme, found[0])
+        for other in found[0].without:
+            if other in scheme.features:
+                raise InputError(option_of(name), f"is not modelled together with {option_of(other)}.")
+    for name, size in ((SHARD_GROUP, scheme.shard_group), (SECONDARY, scheme.hpz)):
+        if size and gpus % size:
+            raise InputError(option_of(name), f"{gpus} GPUs are not a multiple of {size}.", "Choose a divisor.")
+
+
+def option_of(feature: str) -> str:
+    """The option that asks for a feature."""
+    if feature.startswith(OFFLOAD):
+        return f"--offload {feature.removeprefix(OFFLOAD)}"
+    if feature.startswith(QUANTIZE):
+        return f"--quantize {feature.removeprefix(QUANTIZE)}"
+    return f"--{feature}" if feature in (SHARD_GROUP, SECONDARY) else f"--set {feature}"
+
+
+def _check_tier(framework: Framework, scheme: Scheme, feature: Feature) -> None:
+    if not feature.tiers:
+        return
+    tier = scheme.tier(feature.name.removeprefix(OFFLOAD))
+    if tier not in feature.tiers:
+        stages = " and ".join(map(str, feature.stages))
+        has = f"{framework.name} at stage {stages} offers {' or '.join(feature.tiers)}, not {tier}."
+        raise InputError(option_of(feature.name), has)
+
+
+def _lacking(framework: Framework, recipe: Recipe, name: str) -> InputError:
+    known = [f.name for f in framework.features if framework.offered(f.name, recipe.name)]
+    options = dict.fromkeys(map(option_of, known))
+    has = f"Modelled are {', '.join(options)}." if options else ""
+    problem = f"not modelled for {framework.name} with recipe {recipe.name}."
+    return InputError(option_of(name), problem, has)
 
 
 def check_runs(framework: Framework, recipe: Recipe) -> None:

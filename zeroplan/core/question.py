@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from zeroplan.core.checks import check_member
-from zeroplan.core.framework import STAGES, Framework
+from zeroplan.core.framework import Framework
 from zeroplan.core.hardware import MIB, Cluster, Gpu, Node
 from zeroplan.core.meters import NCCL_MIB
 from zeroplan.core.model import Model
-from zeroplan.core.plan import Plan, Strategy, check_runs, stage_lacking
+from zeroplan.core.plan import Plan, Strategy, check_runs, check_scheme, stage_lacking
 from zeroplan.core.recipe import Recipe
+from zeroplan.core.rules import STAGES
+from zeroplan.core.scheme import PLAIN, Scheme
+from zeroplan.errors import InputError
 from zeroplan.units import Share
 
 if TYPE_CHECKING:  # activations are not always counted
@@ -31,6 +34,11 @@ class Card:
     """The name the user gave, where it was an alias."""
 
 
+def on_card(plan: Plan, card: Card) -> Plan:
+    """The same plan on a card in its node."""
+    return replace(plan, cluster=replace(plan.cluster, gpu=card.gpu, node=card.node))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Question:
     """Everything that an answer depends on, defaults included."""
@@ -45,17 +53,21 @@ class Question:
     stages: tuple[int, ...] = STAGES
     kernel: str = "fused"
     """Of the optimizer's step."""
+    scheme: Scheme = PLAIN
     workload: Workload | None = None
+    """What a micro-batch is; None: activations are not asked for."""
     chunked: Loss | None = None
     """The loss in chunks, which a mend may offer."""
-    """What a micro-batch is; None: activations are not asked for."""
 
     def __post_init__(self) -> None:
         check_runs(self.framework, self.recipe)
         for stage in self.stages:
             check_member("--stage", stage, STAGES)
-        if not any(self.framework.stage(stage, self.recipe.name) for stage in self.stages):
+        known = [stage for stage in self.stages if self.framework.stage(stage, self.recipe.name)]
+        if not known:
             raise stage_lacking(self.framework, self.recipe, self.stages[0])
+        if not any(map(self.offers, known)):
+            check_scheme(self.framework, self.recipe, self.scheme, known[-1], self.gpus)
 
     @property
     def params(self) -> int:
@@ -67,8 +79,14 @@ class Question:
         return self.workload is not None and self.model.architecture is not None
 
     def offers(self, stage: int) -> bool:
-        """Whether the framework has this stage under the recipe."""
-        return self.framework.stage(stage, self.recipe.name) is not None
+        """Whether the framework has this stage under the recipe, with what else is asked for."""
+        if self.framework.stage(stage, self.recipe.name) is None:
+            return False
+        try:
+            check_scheme(self.framework, self.recipe, self.scheme, stage, self.gpus)
+        except InputError:
+            return False
+        return True
 
     def plan(self, card: Card | None, stage: int) -> Plan:
         """The plan of one stage on one card, or on GPUs of no particular kind."""
@@ -76,10 +94,17 @@ class Question:
             model=self.model,
             recipe=self.recipe,
             framework=self.framework,
-            cluster=Cluster(gpus=self.gpus, gpu=card.gpu, node=card.node) if card else Cluster(gpus=self.gpus),
-            strategy=Strategy(stage=stage, grad_accum=self.grad_accum, kernel=self.kernel),
+            cluster=self._cluster(card),
+            strategy=Strategy(stage=stage, grad_accum=self.grad_accum, kernel=self.kernel, scheme=self.scheme),
             workload=self.workload if self.counts_activations else None,
         )
+
+    def gpus_per_node(self, card: Card) -> int:
+        """Of what the ledgers depend on in the card's node, where they do; else 0."""
+        return self._cluster(card).gpus_per_node if "gradients" in self.scheme.quantize else 0
+
+    def _cluster(self, card: Card | None) -> Cluster:
+        return Cluster(gpus=self.gpus, gpu=card.gpu, node=card.node) if card else Cluster(gpus=self.gpus)
 
     def nccl_bytes(self, card: Card) -> int:
         """What NCCL is expected to take beside the tensors; 0 where the headroom covers it, or memory is as stated."""

@@ -1,16 +1,20 @@
-"""What divides what: the only place that divides by the number of GPUs.
+"""What divides what: the only place that divides by a number of GPUs.
 
 Shards round up, as frameworks pad (DeepSpeed pads flat groups, FSDP1 flat parameters).
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heapreplace
+from math import prod
+from typing import NamedTuple
 
-from zeroplan.core.framework import MODEL_COUNTS, TransferRule
 from zeroplan.core.model import Model
 from zeroplan.core.plan import Plan
+from zeroplan.core.rules import MODEL_COUNTS, TransferRule
 
 MOST_TENSORS = 100_000
 """Of a model whose tensors are laid on slices one by one."""
@@ -24,6 +28,11 @@ class Elements:
     formula: str
     inputs: Mapping[str, int]
 
+    def over(self, group: Group) -> Elements:
+        """The part of one GPU of the group, rounded up."""
+        inputs = {**self.inputs, group.name: group.gpus}
+        return Elements(-(-self.count // group.gpus), f"ceil({self.formula} / {group.name})", inputs)
+
 
 def whole(params: int) -> Elements:
     """All parameters of the model."""
@@ -32,7 +41,49 @@ def whole(params: int) -> Elements:
 
 def shard(params: int, gpus: int) -> Elements:
     """One GPU's part of the parameters, rounded up."""
-    return Elements(-(-params // gpus), "ceil(params / gpus)", {"params": params, "gpus": gpus})
+    return Elements(params, "params", {"params": params}).over(Group("gpus", gpus))
+
+
+class Group(NamedTuple):
+    """GPUs that send to each other."""
+
+    name: str
+    """What a formula calls their number."""
+    gpus: int
+    stride: int = 1
+    """From one of them to the next; 1: neighbours."""
+
+
+def group_of(plan: Plan, over: str) -> Group:
+    """A group of GPUs, one of rules.GROUPS."""
+    scheme, gpus, per_node = plan.scheme, plan.gpus, plan.cluster.gpus_per_node
+    everyone, shards = Group("gpus", gpus), scheme.shard_group or gpus
+    dividing = Group("shard_group", shards) if scheme.shard_group else everyone
+    groups = {
+        "all": everyone,
+        "shard": dividing,
+        "replicas": Group("replicas", gpus // shards, stride=shards),
+        "gather": Group("hpz", scheme.hpz) if scheme.hpz else dividing,
+        "node": Group("gpus_per_node", per_node),
+        "across": Group("nodes", plan.cluster.likely_nodes, stride=per_node),
+    }
+    return groups[over]
+
+
+def divides(gpus: int, whole_gpus: int) -> bool:
+    """Whether groups of so many GPUs fill a larger one."""
+    return whole_gpus % gpus == 0
+
+
+def shard_of(plan: Plan) -> Elements:
+    """One GPU's part of the parameters under a plan."""
+    return whole(plan.params).over(group_of(plan, "shard"))
+
+
+def largest_tensor_shard(plan: Plan) -> Elements:
+    """One GPU's part of the largest tensor, experts packed as they are, or as transformers 5 packs them."""
+    largest = plan.model.largest_tensor(plan.workload is None or plan.workload.packed_experts)
+    return Elements(largest, "largest_tensor", {"largest_tensor": largest}).over(group_of(plan, "shard"))
 
 
 def elements(plan: Plan, count: str, at_most: str = "", at_least: str = "") -> Elements:
@@ -56,16 +107,53 @@ def sent(plan: Plan, rule: TransferRule) -> Elements:
     return Elements(everything.count - kept.count, f"{everything.formula} - {kept.formula}", inputs)
 
 
-def ring_share(payload: Elements, gpus: int) -> Elements:
-    """What one GPU sends in one pass of a ring: (N-1)/N of the payload, rounded up to whole elements.
+def halved(found: Elements) -> Elements:
+    """Bytes of so many elements of four bits."""
+    return Elements(-(-found.count // 2), f"ceil(({found.formula}) / 2)", found.inputs)
 
-    Source: nccl-tests doc/PERFORMANCE.md.
+
+def in_eight_bits(found: Elements, group_size: int) -> Elements:
+    """Bytes of so many elements of eight bits, and of a 4-byte scale for each group of them."""
+    inner = found.formula if found.formula.isidentifier() else f"({found.formula})"
+    return Elements(
+        found.count + 4 * -(-found.count // group_size),
+        f"({inner} + 4 * ceil({inner} / quantize_group_size))",
+        {**found.inputs, "quantize_group_size": group_size},
+    )
+
+
+class Quantized(NamedTuple):
+    """The gradients that go in 4 bits, and the scales that go with them."""
+
+    elements: int
+    scales: int
+
+
+@lru_cache(maxsize=16)
+def quantized_matrices(model: Model, gpus: int) -> Quantized:
+    """Matrices that twice the GPUs divide; a scale for each row or column, whichever are more, or each GPU.
+
+    Source: deepspeedai/DeepSpeed 0.19.8 runtime/comm/coalesced_collectives.py, all_to_all_quant_reduce.
+    """
+    elements = scales = 0
+    for shape, count in model.tensor_shapes():
+        size = prod(shape)
+        if len(shape) > 1 and size % (2 * gpus) == 0:
+            elements += count * size
+            scales += count * max(shape[0], shape[1], gpus)
+    return Quantized(elements, scales)
+
+
+def ring_share(payload: Elements, group: Group) -> Elements:
+    """What one GPU of a group sends in one pass of a ring: (N-1)/N of the payload, rounded up to whole elements.
+
+    So it is in an all-to-all: each GPU sends all parts but its own. Source: nccl-tests doc/PERFORMANCE.md.
     """
     inner = payload.formula if payload.formula.isidentifier() else f"({payload.formula})"
     return Elements(
-        -(-payload.count * (gpus - 1) // gpus),
-        f"ceil({inner} * (gpus - 1) / gpus)",
-        {**payload.inputs, "gpus": gpus},
+        -(-payload.count * (group.gpus - 1) // group.gpus),
+        f"ceil({inner} * ({group.name} - 1) / {group.name})",
+        {**payload.inputs, group.name: group.gpus},
     )
 
 
@@ -73,20 +161,17 @@ def _named(plan: Plan, count: str) -> Elements:
     if count == "params":
         return whole(plan.params)
     if count == "shard":
-        return shard(plan.params, plan.gpus)
-    if count in ("row_padding", "tensor_padding"):
-        return _padding(plan, count, shard(plan.params, plan.gpus))
-    if count == "regathered":
-        return _regathered(plan)
-    if count == "overhang":
-        return _overhang(plan, shard(plan.params, plan.gpus))
+        return shard_of(plan)
+    if count in _SPECIAL:
+        return _SPECIAL[count](plan)
     if count in MODEL_COUNTS:
-        part = count.removesuffix("_shard")
+        part = count.removesuffix("_shard").removesuffix("_secondary")
         name, found = size_of(plan.model, part, _packed(plan))
+        some = Elements(found, name, {name: found})
         if part == count:
-            return Elements(found, name, {name: found})
-        return Elements(-(-found // plan.gpus), f"ceil({name} / gpus)", {name: found, "gpus": plan.gpus})
-    limit = plan.framework.limits[count]
+            return some
+        return some.over(group_of(plan, "shard" if count.endswith("_shard") else "gather"))
+    limit = plan.limit(count)
     return Elements(limit, count, {count: limit})
 
 
@@ -113,12 +198,18 @@ def size_of(model: Model, part: str, packed: bool) -> tuple[str, int]:
     return name, size()
 
 
-def _padding(plan: Plan, count: str, part: Elements) -> Elements:
-    """What the largest share is above an even one, where ranks take whole rows of tensors, or whole tensors."""
-    if count == "row_padding":
-        name, share = "row_share", plan.model.row_share(plan.gpus)
-    else:
-        name, share = "tensor_share", _tensor_share(plan)
+def _row_padding(plan: Plan) -> Elements:
+    """What the first rank holds above an even share, where each takes whole rows of every tensor."""
+    return _above(plan, "row_share", plan.model.row_share(group_of(plan, "shard").gpus))
+
+
+def _tensor_padding(plan: Plan) -> Elements:
+    """What the largest share is above an even one, where ranks take whole tensors."""
+    return _above(plan, "tensor_share", _tensor_share(plan))
+
+
+def _above(plan: Plan, name: str, share: int) -> Elements:
+    part = shard_of(plan)
     share = max(share, part.count)
     return Elements(share - part.count, f"({name} - {part.formula})", {name: share, **part.inputs})
 
@@ -146,7 +237,7 @@ def largest_share(model: Model, ranks: int, packed: bool) -> int:
 def _regathered(plan: Plan) -> Elements:
     """What stage 3 gathers a third time to compute blocks again: all of their weights but the last matrix, which is
     still there; nothing where a whole block stays gathered until its own backward pass."""
-    model, kept = plan.model, plan.framework.limits["reuse_kept"]
+    model, kept = plan.model, _reuse_kept(plan).count
     if model.largest_block <= kept:
         return Elements(0, "0", {})
     blocks, down = model.params - model.root_params, model.layers * model.largest_down
@@ -159,9 +250,9 @@ def _packed(plan: Plan) -> bool:
     return plan.workload.packed_experts
 
 
-def _overhang(plan: Plan, part: Elements) -> Elements:
+def _overhang(plan: Plan) -> Elements:
     """What whole tensors that touch a rank's slice of the flat parameters hold beyond it, on the worst rank."""
-    packed = _packed(plan)
+    packed, part = _packed(plan), shard_of(plan)
     if plan.model.tensor_count(packed) > MOST_TENSORS:  # at most one neighbour at each end
         touched = min(part.count + 2 * plan.model.largest_tensor(packed), plan.params)
     else:
@@ -190,3 +281,61 @@ def _bounded(left: Elements, function: str, right: Elements) -> Elements:
     pick = min if function == "min" else max
     formula = f"{function}({left.formula}, {right.formula})"
     return Elements(pick(left.count, right.count), formula, {**left.inputs, **right.inputs})
+
+
+def _reuse_kept(plan: Plan) -> Elements:
+    """What stays gathered from the forward to the backward pass: half the reuse distance, as measured."""
+    distance = plan.limit("stage3_max_reuse_distance")
+    return Elements(distance // 2, "floor(stage3_max_reuse_distance / 2)", {"stage3_max_reuse_distance": distance})
+
+
+def _secondary(plan: Plan) -> Elements:
+    """One GPU's part of a second copy of the parameters."""
+    return whole(plan.params).over(group_of(plan, "gather"))
+
+
+def _matrices(plan: Plan) -> Elements:
+    """The gradients that go in 4 bits; all where the tensors are not known."""
+    if not plan.model.known:
+        return whole(plan.params)
+    found = quantized_matrices(plan.model, plan.gpus)
+    return Elements(found.elements, "matrices", {"matrices": found.elements})
+
+
+def _node_matrices(plan: Plan) -> Elements:
+    """What is left of them once the GPUs of a node have reduced theirs together."""
+    return _matrices(plan).over(group_of(plan, "node"))
+
+
+def _vectors(plan: Plan) -> Elements:
+    """The gradients that go as they are."""
+    matrices = _matrices(plan)
+    return Elements(
+        plan.params - matrices.count, f"params - {matrices.formula}", {"params": plan.params, **matrices.inputs}
+    )
+
+
+def _gradient_scales(plan: Plan) -> Elements:
+    """The scales of 4-bit gradients, one for a row or column; unknown, and left out, where the tensors are."""
+    scales = quantized_matrices(plan.model, plan.gpus).scales if plan.model.known else 0
+    return Elements(scales, "scales", {"scales": scales})
+
+
+def _node_scales(plan: Plan) -> Elements:
+    return _gradient_scales(plan).over(group_of(plan, "node"))
+
+
+_SPECIAL: dict[str, Callable[[Plan], Elements]] = {
+    "row_padding": _row_padding,
+    "tensor_padding": _tensor_padding,
+    "regathered": _regathered,
+    "overhang": _overhang,
+    "reuse_kept": _reuse_kept,
+    "secondary": _secondary,
+    "matrices": _matrices,
+    "node_matrices": _node_matrices,
+    "vectors": _vectors,
+    "gradient_scales": _gradient_scales,
+    "node_scales": _node_scales,
+}
+"""The counts that have a rule of their own."""

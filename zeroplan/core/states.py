@@ -8,26 +8,27 @@ from zeroplan.core.ledger import STATES, Term
 from zeroplan.core.moments import MOMENTS, moments_of
 from zeroplan.core.plan import Plan
 from zeroplan.core.recipe import State
-from zeroplan.core.sharding import shard, whole
+from zeroplan.core.sharding import shard_of, whole
 
 OPTIMIZER_MOMENTS = MOMENTS[1:]
 
 
 def model_states(plan: Plan) -> list[Term]:
-    """One term for each state of the recipe, bytes per GPU."""
-    return [_state_term(plan, state) for state in plan.recipe.states]
+    """One term for each state of the recipe that is ever there whole, bytes per GPU."""
+    terms = (_state_term(plan, state) for state in plan.recipe.states)
+    return [term for term in terms if term.moments]
 
 
 def _state_term(plan: Plan, state: State) -> Term:
     sharded = state.role in plan.stage.shards
-    elements = shard(plan.params, plan.gpus) if sharded else whole(plan.params)
+    elements = shard_of(plan) if sharded else whole(plan.params)
     return Term(
         name=_name(plan, state),
         what=f"{state.name}, {state.type}",
         role=state.role,
-        sharded=sharded and plan.gpus > 1,
+        sharded=sharded and elements.count < plan.params,
         bytes=state.bytes * elements.count,
-        tier="gpu",
+        tier=plan.tier(state.role),
         moments=_moments(plan, state.role),
         formula=f"{state.bytes} * {elements.formula}",
         inputs=elements.inputs,

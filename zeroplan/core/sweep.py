@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from zeroplan.core.estimate import Estimate, estimate
+from zeroplan.core.host import resources
 from zeroplan.core.meters import need
-from zeroplan.core.question import Card, Question
+from zeroplan.core.question import Card, Question, on_card
 from zeroplan.core.verdict import NOT_OFFERED, verdict
 
 FIELDS = {
@@ -31,8 +32,9 @@ class SweepPoint:
         found = self.estimates[stage]
         if found is None:
             return NOT_OFFERED
-        needs = need(found.plan, found.memory)
-        return verdict(needs, self.question.budget_bytes(card), self.question.usable_bytes(card))
+        budget, usable = self.question.budget_bytes(card), self.question.usable_bytes(card)
+        host = resources(on_card(found.plan, card), found.memory)
+        return verdict(need(found.plan, found.memory), budget, usable, host)
 
 
 def sweep(question: Question, over: str, values: Iterable[int]) -> list[SweepPoint]:

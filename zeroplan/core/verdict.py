@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from zeroplan.core.estimate import Estimate, estimate
+from zeroplan.core.host import Resource, resources
 from zeroplan.core.meters import Meters, Need, meters, need
 from zeroplan.core.question import Card, Question
 
@@ -21,6 +22,8 @@ class StageAnswer(NamedTuple):
     """Budget less peak, or less what the allocator is expected to take for it; negative when over."""
     estimate: Estimate | None = None
     meters: Meters | None = None
+    host: tuple[Resource, ...] = ()
+    """What each node needs beside its GPUs, where something is kept there."""
 
 
 class CardAnswer(NamedTuple):
@@ -45,15 +48,23 @@ class CardAnswer(NamedTuple):
 
 def fit(question: Question) -> tuple[CardAnswer, ...]:
     """The answer for each card of the question, in its order."""
-    estimates = {stage: _estimate(question, stage) for stage in sorted(question.stages)}
-    return tuple(_card_answer(question, card, estimates) for card in question.cards)
+    by_node: dict[int, dict[int, Estimate | None]] = {}
+    answers = []
+    for card in question.cards:
+        gpus = question.gpus_per_node(card)
+        if gpus not in by_node:
+            by_node[gpus] = {stage: _estimate(question, card, stage) for stage in sorted(question.stages)}
+        answers.append(_card_answer(question, card, by_node[gpus]))
+    return tuple(answers)
 
 
-def verdict(needs: Need, budget_bytes: int, usable_bytes: int) -> str:
-    """fits, tight or does-not-fit."""
-    if needs.comfortable <= budget_bytes:
+def verdict(needs: Need, budget_bytes: int, usable_bytes: int, host: tuple[Resource, ...] = ()) -> str:
+    """fits, tight or does-not-fit, of the GPU and of what else the node has."""
+    over = max(needs.comfortable - budget_bytes, *(each.over for each in host), 0)
+    if over == 0:
         return FITS
-    return TIGHT if needs.squeezed <= usable_bytes else DOES_NOT_FIT
+    least = max(needs.squeezed - usable_bytes, *(each.least_over for each in host), 0)
+    return TIGHT if least == 0 else DOES_NOT_FIT
 
 
 def lowest(stages: tuple[StageAnswer, ...]) -> StageAnswer | None:
@@ -65,9 +76,9 @@ def lowest(stages: tuple[StageAnswer, ...]) -> StageAnswer | None:
     return None
 
 
-def _estimate(question: Question, stage: int) -> Estimate | None:
-    """The ledgers of a stage, which are the same on every card; None where it is not offered."""
-    return estimate(question.plan(None, stage)) if question.offers(stage) else None
+def _estimate(question: Question, card: Card, stage: int) -> Estimate | None:
+    """The ledgers of a stage, which are the same on every card in such nodes; None where it is not offered."""
+    return estimate(question.plan(card, stage)) if question.offers(stage) else None
 
 
 def _card_answer(question: Question, card: Card, estimates: dict[int, Estimate | None]) -> CardAnswer:
@@ -85,12 +96,14 @@ def _stage_answer(question: Question, card: Card, stage: int, found: Estimate | 
     if found is None:
         return StageAnswer(stage=stage, verdict=NOT_OFFERED)
     plan, budget, usable = question.plan(card, stage), question.budget_bytes(card), question.usable_bytes(card)
-    shown = meters(plan, found.memory, card.gpu, usable)
+    found = found.on(plan)
+    shown, host = meters(plan, found.memory, card.gpu, usable), resources(plan, found.memory)
     taken = shown.reserved.expected if shown.reserved else found.memory.peak_bytes
     return StageAnswer(
         stage=stage,
-        verdict=verdict(need(plan, found.memory), budget, usable),
+        verdict=verdict(need(plan, found.memory), budget, usable, host),
         spare_bytes=budget - taken,
-        estimate=found.on(plan),
+        estimate=found,
         meters=shown,
+        host=host,
     )

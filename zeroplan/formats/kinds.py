@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from zeroplan.core.framework import Claim, Framework, Holding, Slack, Stage, TransferRule
+from zeroplan.core.framework import Framework
 from zeroplan.core.hardware import Gpu, Node
 from zeroplan.core.recipe import Recipe, State
+from zeroplan.core.rules import Claim, Feature, Holding, Slack, Stage, TransferRule
 
 if TYPE_CHECKING:  # not every question names a model, and words are seldom asked for
     from zeroplan.core.loss import Loss
@@ -22,6 +23,7 @@ PARTS: dict[str, type[Any]] = {
     "holds": Holding,
     "sends": TransferRule,
     "claims": Claim,
+    "features": Feature,
 }
 """The keys whose tables are records of their own."""
 

@@ -30,6 +30,16 @@ class RequestJson(TypedDict):
     """Micro-batches per optimizer step; null where they vary."""
     headroom: float
     """The share of usable memory kept free."""
+    offload: dict[str, str]
+    """What is kept off the GPU, and where: optimizer, gradients, params, activations; cpu or nvme."""
+    shard_group: int | None
+    """GPUs over which states are divided; null: all."""
+    hpz: int | None
+    """GPUs over which a second copy of the weights is divided; null: there is none."""
+    quantize: list[str]
+    """What goes in fewer bits: weights, gradients."""
+    settings: dict[str, bool | int]
+    """The framework's own settings that differ from its defaults."""
     optimizer_kernel: str
     """fused, foreach or loop."""
     seq_len: int | None
@@ -41,8 +51,6 @@ class RequestJson(TypedDict):
     attention: str | None
     loss: str | None
     fused: list[str]
-    checkpoints: str | None
-    """Where full recomputation keeps the blocks' inputs: gpu or cpu."""
     experts: str | None
     """packed or listed."""
     compiled: str | None
@@ -90,6 +98,12 @@ class TransferJson(TypedDict):
     times_per_step: int
     wire_bytes: int
     """Sent by each GPU per step, all times together."""
+    gpus: int
+    """How many send to each other; 1: a copy between a GPU and its host."""
+    stride: int
+    """From one of them to the next; 1: neighbours."""
+    node_bytes: int | None
+    """What leaves each node (each fast-link domain) over its NICs per step; null where the node is not known."""
     psi: float
     """Elements per step in units of the parameters, without (N-1)/N; an all-reduce counts twice."""
     seconds: SecondsJson
@@ -118,6 +132,15 @@ class MetersJson(TypedDict):
     """The allocator's blocks, as torch.cuda.max_memory_reserved."""
     device: RangeJson | None
     """As nvidia-smi: reserved, the CUDA context and NCCL."""
+
+
+class ResourceJson(TypedDict):
+    """Something that each node has so much of beside its GPUs: host RAM, NVMe, or a buffer for it; bytes."""
+
+    name: str
+    needed: RangeJson
+    available_bytes: int | None
+    """Null: unknown."""
 
 
 class StageJson(TypedDict):
@@ -152,6 +175,11 @@ class StageJson(TypedDict):
     ratio_to_data_parallel: float | None
     """Bytes on the wire over those of plain data parallelism; null on one GPU."""
     seconds: SecondsJson
+    copies: list[TransferJson]
+    """Between a GPU, its host and the host's disks."""
+    copy_seconds: SecondsJson
+    host: list[ResourceJson]
+    """What each node needs beside its GPUs; empty where everything is on them."""
 
 
 class BindingTermJson(TypedDict):

@@ -10,13 +10,14 @@ from zeroplan import __version__
 from zeroplan.core.estimate import Estimate, in_psi
 from zeroplan.core.hardware import Cluster
 from zeroplan.core.moments import MOMENTS, PHASES
-from zeroplan.core.timing import Time, link_bound, measured_by, transfer_time
+from zeroplan.core.timing import Time, link_bound, measured_by, node_bytes, transfer_time
 from zeroplan.core.verdict import CardAnswer, StageAnswer
 from zeroplan.render.labels import stage_name
 from zeroplan.render.notes import card_notes
 
 if TYPE_CHECKING:  # types only: what is not needed at run time is not imported
     from zeroplan.core.advice import Advice
+    from zeroplan.core.host import Resource
     from zeroplan.core.ledger import Term, Transfer
     from zeroplan.core.mends import Binding
     from zeroplan.core.meters import Meters, Range
@@ -73,6 +74,7 @@ def header(command: str) -> dict[str, str]:
 def request_json(question: Question, node: str | None) -> contract.RequestJson:
     """Everything the answer assumes."""
     work = question.workload
+    activations = {"activations": work.checkpoints} if work and work.checkpoints != "gpu" else {}
     stated = [card.gpu.usable_bytes_stated for card in question.cards if card.gpu.usable_bytes_stated is not None]
     return {
         "params": question.params,
@@ -87,6 +89,11 @@ def request_json(question: Question, node: str | None) -> contract.RequestJson:
         "framework": question.framework.name,
         "grad_accum": question.grad_accum,
         "headroom": float(question.headroom),
+        "offload": {**question.scheme.offloads, **activations},
+        "shard_group": question.scheme.shard_group or None,
+        "hpz": question.scheme.hpz or None,
+        "quantize": list(question.scheme.quantize),
+        "settings": {**dict.fromkeys(question.scheme.switches, True), **dict(question.scheme.limits)},
         "optimizer_kernel": question.kernel,
         "seq_len": work.seq_len if work else None,
         "micro_batch": work.micro_batch if work else None,
@@ -94,7 +101,6 @@ def request_json(question: Question, node: str | None) -> contract.RequestJson:
         "attention": work.attention if work else None,
         "loss": work.loss.name if work else None,
         "fused": list(work.fused) if work else [],
-        "checkpoints": work.checkpoints if work else None,
         "experts": ("packed" if work.packed_experts else "listed") if work else None,
         "compiled": work.compiled if work else None,
         "assumed": dict(question.model.assumed),
@@ -159,11 +165,18 @@ def stage_json(question: Question, answer: StageAnswer) -> contract.StageJson:
         "spare_bytes": answer.spare_bytes,
         "memory": [term_json(term) for term in found.memory.terms] if found else [],
         "traffic": [transfer_json(found, transfer) for transfer in found.traffic.transfers] if found else [],
+        "copies": [transfer_json(found, copy) for copy in found.traffic.copies] if found else [],
+        "copy_seconds": seconds_json(found.copy_time) if found else UNKNOWN_TIME,
+        "host": [resource_json(each) for each in answer.host],
         "traffic_psi": found.psi if found else None,
         "wire_bytes": found.traffic.wire_bytes if found else None,
         "ratio_to_data_parallel": found.ratio_to_data_parallel if found else None,
         "seconds": seconds_json(found.time) if found else UNKNOWN_TIME,
     }
+
+
+def resource_json(found: Resource) -> contract.ResourceJson:
+    return {"name": found.name, "needed": _range(found.needed), "available_bytes": found.available}
 
 
 def meters_json(shown: Meters) -> contract.MetersJson:
@@ -203,6 +216,9 @@ def transfer_json(found: Estimate, transfer: Transfer) -> contract.TransferJson:
         "times_per_step": transfer.times_per_step,
         "wire_bytes": transfer.wire_bytes,
         "psi": in_psi(transfer.elements, found.plan.params),
+        "gpus": transfer.gpus,
+        "stride": transfer.stride,
+        "node_bytes": node_bytes(transfer, found.plan.cluster),
         "seconds": seconds_json(transfer_time(transfer, found.plan.cluster)),
         "formula": transfer.formula,
         "inputs": dict(transfer.inputs),

@@ -3,12 +3,14 @@
 from shlex import quote
 
 from zeroplan.core.estimate import Estimate
+from zeroplan.core.host import NVME_BUFFER, Resource
 from zeroplan.core.question import Question
 from zeroplan.core.traffic import plain_gradient_bytes
 from zeroplan.core.verdict import FITS, TIGHT, CardAnswer, StageAnswer
 from zeroplan.render.labels import at_stages, listed, short_title, stage_label
-from zeroplan.units import counted, format_count, format_exact, format_ratio, format_share, format_size
+from zeroplan.units import counted, format_count, format_exact, format_ratio, format_seconds, format_share, format_size
 
+TIER_WORDS = {"gpu": "the GPU", "cpu": "the CPU", "nvme": "NVMe"}
 PLAIN_TRAFFIC = "plain data parallelism"
 
 
@@ -89,7 +91,50 @@ def assumptions(question: Question, varied: str = "", span: tuple[int, int] = (0
         f"{subject} on {amount('gpus', 'data-parallel GPU')}. {accounting(question)} "
         f"{amount('grad_accum', 'micro-batch')} per step. Headroom {format_share(float(question.headroom))}."
     )
-    return " ".join(part for part in (said, batch(question, varied, span), about_model(question)) if part)
+    parts = (said, scheme(question), batch(question, varied, span), about_model(question))
+    return " ".join(part for part in parts if part)
+
+
+def scheme(question: Question) -> str:
+    """Where states are and how they are sent, where that is not all on the GPU and over all GPUs."""
+    asked = question.scheme
+    off = [f"{place} on {TIER_WORDS[tier]}" for place, tier in asked.offloads.items()]
+    said = [f"Offloaded: {', '.join(off)}."] if off else []
+    said += [f"States divided over groups of {counted(asked.shard_group, 'GPU')}."] if asked.shard_group else []
+    said += [f"Second weight copy over {counted(asked.hpz, 'GPU')}."] if asked.hpz else []
+    said += [f"Quantised: {' and '.join(asked.quantize)}."] if asked.quantize else []
+    own = [*asked.switches, *(f"{name} {format_count(value)}" for name, value in asked.limits)]
+    return " ".join([*said, f"Set: {', '.join(own)}."] if own else said)
+
+
+def asked_scheme(question: Question) -> list[str]:
+    """The options that ask for the same scheme."""
+    asked = question.scheme
+    options = [f"--offload {place}={tier}" for place, tier in asked.offloads.items()]
+    options += [f"--shard-group {asked.shard_group}"] if asked.shard_group else []
+    options += [f"--hpz {asked.hpz}"] if asked.hpz else []
+    options += [f"--quantize {','.join(asked.quantize)}"] if asked.quantize else []
+    options += [f"--set {name}=true" for name in asked.switches]
+    return options + [f"--set {name}={value}" for name, value in asked.limits]
+
+
+def host(answer: StageAnswer, unit: str) -> str:
+    """What each node needs beside its GPUs, of what it has, and the price in time; empty where all is on the GPUs."""
+    if not answer.host or answer.estimate is None:
+        return ""
+    needs = [resource(each, unit) for each in answer.host if each.name != NVME_BUFFER]
+    seconds, gpus = answer.estimate.copy_time.link, answer.estimate.plan.cluster.gpus_per_node
+    time = f"; its copies take at least {format_seconds(seconds)} s a step" if seconds else ""
+    return f"A node of {counted(gpus, 'GPU')} needs {listed(needs)}{time}."
+
+
+def resource(found: Resource, unit: str) -> str:
+    """A range of what is needed, of what there is."""
+    low, _, high = (format_size(size, unit) for size in found.needed)
+    span = low if low == high else f"{low} to {high}"
+    if found.available is None:
+        return f"{span} {unit} {found.name} (of how much is unknown)"
+    return f"{span} of {format_size(found.available, unit)} {unit} {found.name}"
 
 
 def model_name(question: Question) -> str:
@@ -140,7 +185,7 @@ def asked_batch(question: Question) -> list[str]:
     asked += [f"--attention {work.attention}"] if work.attention != "flash" else []
     asked += [f"--loss {work.loss.name}"] if work.loss.name != framework.default_loss else []
     asked += [f"--fused {','.join(work.fused) or 'none'}"] if work.fused != framework.fused else []
-    asked += [f"--checkpoints {work.checkpoints}"] if work.checkpoints != "gpu" else []
+    asked += [f"--offload activations={work.checkpoints}"] if work.checkpoints != "gpu" else []
     asked += ["--experts listed"] if not work.packed_experts else []
     return asked + ([f"--compile {work.compiled}"] if work.compiled != "none" else [])
 

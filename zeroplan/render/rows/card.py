@@ -12,10 +12,19 @@ from zeroplan.render.labels import stage_label, stage_name
 from zeroplan.render.notes import card_notes
 from zeroplan.render.rows.bar import bar, legend, letters
 from zeroplan.render.rows.stages import stages_grid
-from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
+from zeroplan.render.rows.style import TIER_NAMES, VERDICT_STYLES, Style, left_cell
 from zeroplan.render.rows.whole import binding_blocks, meters_grid, moments_grid, saving
-from zeroplan.render.sentences import asked_batch, asked_model, assumptions, card_summary, usable_memory, yardstick
-from zeroplan.units import format_ratio, format_seconds
+from zeroplan.render.sentences import (
+    asked_batch,
+    asked_model,
+    asked_scheme,
+    assumptions,
+    card_summary,
+    host,
+    usable_memory,
+    yardstick,
+)
+from zeroplan.units import format_count, format_ratio, format_seconds
 
 SHOWN_PHASES = ("forward", "backward", "step")
 """The phases whose sums the screen shows; nothing more is alive while loading or saving."""
@@ -28,6 +37,7 @@ def card_blocks(question: Question, answer: CardAnswer, advice: Advice, style: S
     return [
         Paragraph(card_summary(question, answer, style.unit), STRONG),
         *(binding_blocks(advice.binding, style.unit) if advice.binding else []),
+        *([Paragraph(off, tight=True)] if (off := host(shown, style.unit)) else []),
         *([Paragraph(" ".join(notes), tight=True)] if notes else []),
         Paragraph(assumptions(question)),
         Paragraph(usable_memory(answer, question, style.unit), tight=True),
@@ -78,12 +88,14 @@ def _phase_row(found: Estimate, phase: str, style: Style) -> tuple[Cell, ...]:
 
 def _term_row(term: Term, style: Style) -> tuple[Cell, ...]:
     full = "SHARD" if term.sharded else "FULL" if term.role != "buffers" else ""
+    full = full if term.tier == "gpu" else TIER_NAMES[term.tier]
     size = cell(style.size(term.bytes))
     return cell(term.what), cell(full), size, cell(_phases(term.phases)), cell(term.formula)
 
 
 def _traffic_blocks(found: Estimate, style: Style) -> list[Block]:
-    if not found.traffic.transfers:
+    moved = (*found.traffic.transfers, *found.traffic.copies)
+    if not moved:
         return [Paragraph("No traffic on one GPU.")]
     columns = (
         Column("Traffic per step", wraps=True),
@@ -94,20 +106,29 @@ def _traffic_blocks(found: Estimate, style: Style) -> list[Block]:
         Column("measured s", right=True),
     )
     rows = [_transfer_row(found, transfer, style) for transfer in found.traffic.transfers]
-    return [Grid(columns, (*rows, _traffic_total(found, style))), Paragraph(_bound(found), tight=True)]
+    rows += [_traffic_total(found, style)] if rows else []
+    rows += [_transfer_row(found, copy, style) for copy in found.traffic.copies]
+    return [Grid(columns, tuple(rows)), Paragraph(_bound(found), tight=True)]
 
 
 def _transfer_row(found: Estimate, transfer: Transfer, style: Style) -> tuple[Cell, ...]:
     time = transfer_time(transfer, found.plan.cluster)
     times = f" x {transfer.times_per_step}" if transfer.times_per_step > 1 else ""
     return (
-        cell(f"{transfer.collective} {transfer.what}{times}"),
+        cell(f"{transfer.collective} {transfer.what}{times}{_over(found, transfer)}"),
         cell(style.size(transfer.wire_bytes)),
         cell(psi_text(in_psi(transfer.elements, found.plan.params))),
         cell(transfer.phase),
         cell(format_seconds(time.link)),
         cell(format_seconds(time.measured)),
     )
+
+
+def _over(found: Estimate, transfer: Transfer) -> str:
+    """Over how many GPUs, where that is not all: neighbours, or so many apart."""
+    if transfer.gpus in (1, found.plan.gpus):
+        return ""
+    return f", over {format_count(transfer.gpus)}" + (", across" if transfer.stride > 1 else "")
 
 
 def _traffic_total(found: Estimate, style: Style) -> tuple[Cell, ...]:
@@ -183,7 +204,7 @@ def _footer(question: Question, answer: CardAnswer, shown: StageAnswer) -> str:
     asked += [f"--framework {framework.name}"] if framework.name != "zero" else []
     asked += [f"--recipe {question.recipe.name}"] if question.recipe.name != framework.default_recipe else []
     asked += [f"--grad-accum {question.grad_accum}"] if question.grad_accum > 1 else []
-    asked += asked_batch(question)
+    asked += [*asked_scheme(question), *asked_batch(question)]
     scale = f"{yardstick(shown.estimate)} " if shown.estimate and question.gpus > 1 else ""
     lacking = "" if question.counts_activations else f"Not counted: {framework.not_counted}. "
     asked += [f"--gpu {answer.card.gpu.name}"] if answer.card.gpu.usable_bytes_stated is None else []

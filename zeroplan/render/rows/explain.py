@@ -12,8 +12,8 @@ from zeroplan.core.verdict import CardAnswer, StageAnswer
 from zeroplan.render.blocks import DIM, STRONG, Block, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import stage_name
 from zeroplan.render.rows.card import psi_text
-from zeroplan.render.rows.style import Style
-from zeroplan.render.sentences import assumptions, usable_memory
+from zeroplan.render.rows.style import TIER_NAMES, Style
+from zeroplan.render.sentences import TIER_WORDS, assumptions, host, usable_memory
 from zeroplan.units import format_exact, format_ratio, format_seconds
 
 
@@ -103,6 +103,7 @@ def memory_blocks(question: Question, answer: CardAnswer, style: Style) -> list[
         Paragraph(f"usable memory, {gpu.title}", STRONG),
         Paragraph(usable_memory(answer, question, style.unit), tight=True, indent=2),
         Paragraph(_verdict(answer.stages[0], style), tight=True, indent=2),
+        *([Paragraph(off, tight=True, indent=2)] if (off := host(answer.stages[0], style.unit)) else []),
         Paragraph(f"Source: {gpu.memory_source}", DIM, tight=True, indent=2),
     ]
 
@@ -166,7 +167,7 @@ def _terms_grid(found: Estimate, terms: Sequence[Term], sources: _Sources, style
             cell(term.name),
             cell(style.size(term.bytes)),
             cell(term.formula),
-            cell("yes" if moment in term.moments and term.tier == "gpu" else ""),
+            cell(TIER_NAMES.get(term.tier, "yes" if moment in term.moments else "")),
             cell(sources.number(term.source), DIM),
         )
         for term in terms
@@ -203,10 +204,11 @@ def _transfers_grid(found: Estimate, transfers: Sequence[Transfer], sources: _So
 
 def _term(term: Term, style: Style) -> list[Block]:
     kind = "one shard" if term.sharded else "whole"
+    where = f", on {TIER_WORDS[term.tier]}" if term.tier != "gpu" else ""
     return [
         Paragraph(f"{term.name} ({term.what}): {style.size(term.bytes)} {style.unit}", STRONG),
         Paragraph(_worked(term.formula, term.inputs, term.bytes), tight=True, indent=2),
-        Paragraph(f"{kind}; alive in {', '.join(term.phases)}", tight=True, indent=2),
+        Paragraph(f"{kind}{where}; alive in {', '.join(term.phases)}", tight=True, indent=2),
         Paragraph(f"Source: {term.source}", DIM, tight=True, indent=2),
     ]
 

@@ -6,7 +6,7 @@ from zeroplan.core.question import Question
 from zeroplan.core.recipe import ROLES
 from zeroplan.render.blocks import DIM, STRONG, Cell, Column, Grid, cell
 from zeroplan.render.labels import stage_name
-from zeroplan.render.rows.style import Style
+from zeroplan.render.rows.style import TIER_NAMES, Style
 from zeroplan.units import format_ratio
 
 HEADERS = {"parameters": "weights", "gradients": "gradients", "optimizer": "optimizer"}
@@ -22,7 +22,7 @@ def stages_grid(question: Question, estimates: dict[int, Estimate | None], style
     found = [estimate for estimate in estimates.values() if estimate]
     peaks = peaks and any(one.memory.peak_bytes != one.memory.resident_bytes for one in found)
     style = style.for_sizes(size for one in found for size in (one.memory.peak_bytes, one.traffic.wire_bytes))
-    widths = {role: max(len(style.size(e.memory.bytes_of(role))) for e in found) for role in ROLES}
+    widths = {role: max(len(style.size(_held(e, role))) for e in found) for role in ROLES}
     columns = (
         Column(f"{style.unit} per GPU"),
         *(Column(HEADERS[role].rjust(widths[role] + 6)) for role in ROLES),
@@ -57,4 +57,10 @@ def _row(
 
 def _state(found: Estimate, role: str, width: int, style: Style) -> Cell:
     sharded = role in found.plan.stage.shards and found.plan.gpus > 1
-    return cell(f"{style.size(found.memory.bytes_of(role)):>{width}} {'SHARD' if sharded else 'FULL'}")
+    kind = TIER_NAMES.get(found.plan.tier(role), "SHARD" if sharded else "FULL")
+    return cell(f"{style.size(_held(found, role)):>{width}} {kind}")
+
+
+def _held(found: Estimate, role: str) -> int:
+    """Bytes of the states with this role, where they are."""
+    return found.memory.bytes_of(role, found.plan.tier(role))

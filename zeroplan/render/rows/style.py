@@ -28,6 +28,7 @@ class Style:
         return replace(self, digits=2 if largest < 1000 else 1 if largest < 10_000 else 0)
 
 
+TIER_NAMES = {"cpu": "CPU", "nvme": "NVMe"}
 VERDICT_STYLES = {FITS: GOOD, TIGHT: WARN, DOES_NOT_FIT: BAD, NOT_OFFERED: DIM}
 
 

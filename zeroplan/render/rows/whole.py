@@ -10,7 +10,7 @@ from zeroplan.core.moments import FIRST, LAST, STEP
 from zeroplan.core.verdict import DOES_NOT_FIT, FITS
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import listed, stage_label
-from zeroplan.render.rows.style import Style
+from zeroplan.render.rows.style import TIER_NAMES, Style
 from zeroplan.units import format_size
 
 SHOWN_MOMENTS = (
@@ -62,12 +62,13 @@ def moments_grid(found: Estimate, style: Style) -> Grid:
 def saving(found: Estimate, style: Style) -> str:
     """What writing a full checkpoint takes, beside the states; empty where nothing is gathered for it."""
     at_save = [term for term in found.memory.terms if term.moments == ("save",)]
-    parts = [f"{style.size(term.bytes)} {style.unit} {term.what} ({term.tier.upper()})" for term in at_save]
+    on = {"gpu": "GPU", **TIER_NAMES}
+    parts = [f"{style.size(term.bytes)} {style.unit} {term.what} ({on[term.tier]})" for term in at_save]
     return f"Saving a full checkpoint takes {listed(parts)}." if parts else ""
 
 
 def _term_row(term: Term, moments: Sequence[str], style: Style) -> tuple[Cell, ...]:
-    kind = term.tier.upper() if term.tier != "gpu" else "SHARD" if term.sharded else ""
+    kind = TIER_NAMES.get(term.tier, "SHARD" if term.sharded else "")
     size, absent = cell(style.size(term.bytes)), cell("·" if style.unicode else ".", DIM)
     return cell(term.what), cell(kind, DIM), *(size if moment in term.moments else absent for moment in moments)
 
