@@ -72,7 +72,7 @@ def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | Non
     `otherwise` gives the GPUs when none is named; `assumed` stands in for required options that
     the command does not take, because they are what it varies or solves for.
     """
-    given = _settled(given)
+    given = _settled(planned(given))
     presets = Presets(given["presets"])
     faults = Faults()
     assumed = assumed or {}
@@ -90,9 +90,10 @@ def ask(given: Given, otherwise: Cards = featured, assumed: dict[str, int] | Non
     counted = workload is not None and model is not None and model.architecture is not None
     headroom = faults.attempt(partial(_headroom, given["headroom"], counted))
     faults.report()
+    whole_groups = _known(scheme).unit if "gpus" in assumed else 1
     question = Question(
         model=_known(model),
-        gpus=_known(gpus),
+        gpus=_known(gpus) * whole_groups,
         recipe=_known(recipe),
         framework=_known(framework),
         cards=_known(cards),
@@ -131,6 +132,20 @@ def parse_gpus(text: str, where: str = "--gpus") -> int:
             where, f"{printable(text)} is not a number.", "Example: --gpus 64. A GPU's name goes with --gpu."
         )
     return parse_count(text, where, LARGEST_CLUSTER, "--gpus 64")
+
+
+def planned(given: Given) -> Given:
+    """What was given, with the request of `--plan` where nothing else was typed."""
+    if given["plan"] is None:
+        return given
+    from zeroplan.formats.plan_file import read_plan
+
+    found: dict[str, object] = {**read_plan(given["plan"])}
+    aside = {second for first, second in CLASHES if typed(first)} | ({"gpu", "node"} if typed("memory") else set())
+    kept = {name: value for name, value in found.items() if not typed(name) and name not in aside}
+    if "memory" in kept:
+        kept |= {"gpu": ()}
+    return cast("Given", {**given, **kept})
 
 
 def _settled(given: Given) -> Given:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
-from zeroplan.cli.asking import Asked, ask
-from zeroplan.cli.options import OUTPUT, GroupedCommand, GroupedOption, shared
+from zeroplan.cli.asking import Asked, ask, no_cards, planned
+from zeroplan.cli.batch import missing, typed
+from zeroplan.cli.options import OUTPUT, QUESTION, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.output import show
-from zeroplan.core.compare import SORTS, Comparison, compare, in_cheapest_node
+from zeroplan.core.compare import SORTS, Comparison, answers_to, compare, in_cheapest_node
 from zeroplan.core.hardware import Gpu, Node
 from zeroplan.core.question import Question
+from zeroplan.errors import Faults, InputError
 from zeroplan.formats.presets import Presets
 
 if TYPE_CHECKING:
@@ -22,7 +25,16 @@ if TYPE_CHECKING:
 
 
 @click.command("compare", cls=GroupedCommand, short_help="Cards side by side.")
-@shared("recompute")
+@shared("recompute", "stage")
+@click.option(
+    "--strategy",
+    "strategies",
+    cls=GroupedOption,
+    heading=QUESTION,
+    multiple=True,
+    metavar="OPTIONS",
+    help='Strategies side by side: "stage=3,offload=optimizer".',
+)
 @click.option(
     "--sort",
     cls=GroupedOption,
@@ -33,13 +45,16 @@ if TYPE_CHECKING:
     metavar="KEY",
     help=f"Order of the cards: {', '.join(SORTS)}.",
 )
-def command(sort: str, **given: Unpack[Given]) -> int:
-    """Every card, or those named, side by side: stage, fewest GPUs, time, memory left, price.
+def command(sort: str, strategies: tuple[str, ...], **given: Unpack[Given]) -> int:
+    """Every card, or those named, side by side: stage, fewest GPUs, time, memory left, price; or strategies.
 
     \b
     Example: zeroplan compare --params 70e9 --gpus 512 --sort price
-    Exit status: 0 some card has an answer, 1 none has, 2 a bad question.
+    Example: zeroplan compare --params 70e9 --gpus 64 --gpu h100 --strategy stage=3 --strategy stage=3,hpz=8
+    Exit status: 0 some card or strategy has an answer, 1 none has, 2 a bad question.
     """
+    if strategies:
+        return _strategies(strategies, given)
     asked = ask(given, otherwise=_every_gpu)
     rows = compare(asked.question if asked.node else _rented(asked), sort)
 
@@ -50,6 +65,41 @@ def command(sort: str, **given: Unpack[Given]) -> int:
 
     show(given["format"], given["unit"], table, lambda: _json(asked, rows), lambda: _records(_json(asked, rows)))
     return ANSWERED if any(row.answer.recommended for row in rows) else NOTHING_FITS
+
+
+def _strategies(texts: tuple[str, ...], given: Given) -> int:
+    if typed("sort"):
+        raise InputError("--sort", "orders cards.", "Strategies stay in the order in which they are given.")
+    given, faults = planned(given), Faults()
+    asked = [faults.attempt(partial(_asked, given, text)) for text in texts]
+    faults.report()
+    rows = [row for text, one in zip(texts, asked, strict=True) if one for row in answers_to(text, one.question)]
+    first = asked[0]
+    assert first is not None  # a fault was reported
+
+    def table(style: Any) -> Any:
+        from zeroplan.render.rows.strategies import strategies_blocks
+
+        return strategies_blocks(rows, style)
+
+    def data() -> dict[str, Any]:
+        from zeroplan.render.answers import strategy_json
+        from zeroplan.render.machine import header, request_json
+
+        results = [strategy_json(row, first.node) for row in rows]
+        return {**header("compare"), "request": request_json(first.question, first.node), "results": results}
+
+    show(given["format"], given["unit"], table, data, lambda: data()["results"])
+    return ANSWERED if any(row.answer.recommended for row in rows) else NOTHING_FITS
+
+
+def _asked(given: Given, text: str) -> Asked:
+    from zeroplan.cli.strategies import strategy
+
+    asked = ask(strategy(given, text), otherwise=no_cards)
+    if not asked.question.cards:
+        raise missing("--gpu", "--gpu h100")
+    return asked
 
 
 def _rented(asked: Asked) -> Question:

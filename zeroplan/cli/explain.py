@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from zeroplan.cli import ANSWERED
-from zeroplan.cli.asking import Asked, ask, no_cards
+from zeroplan.cli.asking import Asked, ask, no_cards, planned
 from zeroplan.cli.batch import missing, typed
 from zeroplan.cli.options import GroupedCommand, names_of, shared, starting
 from zeroplan.cli.output import show
@@ -35,8 +35,8 @@ MEMORY = ("usable", "memory", "budget", "context", "headroom", "verdict", "spare
 TRAFFIC = ("traffic", "sent", "ratio", "elements")
 """Words for the figures that are neither terms nor transfers, and for all transfers."""
 PLAN_OPTIONS = (
-    *("model", "params", "seq_len", "micro_batch", "recompute", "gpus", "stage", "gpu", "memory", "node", "recipe"),
-    *("optimizer_bytes", "framework", "grad_accum", "headroom", "attention", "loss", "fused"),
+    *("plan", "model", "params", "seq_len", "micro_batch", "recompute", "gpus", "stage", "gpu", "memory", "node"),
+    *("recipe", "optimizer_bytes", "framework", "grad_accum", "headroom", "attention", "loss", "fused"),
     *("optimizer_kernel", "experts", "compiled", "offload", "shard_group", "hpz", "quantize", "set"),
 )
 """The options that ask for a plan rather than for a word."""
@@ -102,6 +102,7 @@ def _explain_words(given: Given, term: str | None) -> None:
 
 
 def _explain_plan(given: Given, term: str | None) -> None:
+    given = planned(given)
     asked = ask(given, otherwise=no_cards)
     if not given["stage"]:
         asked = replace(asked, question=_at_lowest(asked.question))

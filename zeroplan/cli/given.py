@@ -6,6 +6,7 @@ from typing import TypedDict
 class Given(TypedDict):
     """The shared options as typed."""
 
+    plan: str | None
     model: str | None
     params: str | None
     seq_len: str | None

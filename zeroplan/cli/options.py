@@ -101,6 +101,9 @@ def _option(name: str, heading: str, text: str, **attributes: Any) -> Callable[[
 
 
 SHARED: dict[str, Callable[[Any], Any]] = {
+    "plan": _option(
+        "--plan", QUESTION, "A saved answer (--format json): its request; what is typed wins.", metavar="FILE"
+    ),
     "model": _option(
         "--model",
         QUESTION,
@@ -260,7 +263,7 @@ SHARED: dict[str, Callable[[Any], Any]] = {
 
 HIDDEN = (
     *("presets", "optimizer_bytes", "unit", "attention", "loss", "fused", "optimizer_kernel"),
-    *("experts", "compiled", "memory", "node", "shard_group", "hpz", "quantize", "set", "headroom"),
+    *("plan", "experts", "compiled", "memory", "node", "shard_group", "hpz", "quantize", "set", "headroom"),
 )
 """Options that `--help` leaves to `--help-all`."""
 

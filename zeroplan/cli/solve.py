@@ -10,7 +10,7 @@ import click
 from zeroplan.cli import ANSWERED, NOTHING_FITS
 from zeroplan.cli.asking import Asked, ask
 from zeroplan.cli.batch import check_activations, typed
-from zeroplan.cli.options import GroupedCommand, shared, starting
+from zeroplan.cli.options import SCHEME, GroupedCommand, GroupedOption, shared, starting
 from zeroplan.cli.output import show
 from zeroplan.core.question import WORKLOAD_FIELDS
 from zeroplan.core.solve import SOLVERS, Solution, solve
@@ -26,8 +26,15 @@ SEVERAL = 2
 
 @click.command("solve", cls=GroupedCommand, short_help="The largest model, batch, length; the fewest GPUs.")
 @click.argument("what", metavar="WHAT", shell_complete=starting(lambda: SOLVERS))
-@shared()
-def command(what: str, **given: Unpack[Given]) -> int:
+@shared("stage")
+@click.option(
+    "--allow",
+    cls=GroupedOption,
+    heading=SCHEME,
+    type=click.Choice(["offload"]),
+    help="Answer with whatever offload does best.",
+)
+def command(what: str, allow: str | None, **given: Unpack[Given]) -> int:
     """The largest model, the fewest GPUs, the largest micro-batch or the longest sequence that fits, per stage.
 
     WHAT is max-params, min-gpus, max-micro-batch or max-seq-len.
@@ -36,6 +43,7 @@ def command(what: str, **given: Unpack[Given]) -> int:
     Example: zeroplan solve max-params --gpus 64 --gpu v100-32gb
     Example: zeroplan solve min-gpus --params 70e9 --gpu h100
     Example: zeroplan solve max-micro-batch --model llama-3.1-8b --gpus 8 --gpu h100 --seq-len 4096
+    Example: zeroplan solve max-params --gpus 8 --gpu a100-80gb --framework deepspeed --allow offload
     Exit status: 0 some stage has an answer, 1 none has, 2 a bad question.
     """
     if what not in SOLVERS:
@@ -48,7 +56,7 @@ def command(what: str, **given: Unpack[Given]) -> int:
     asked = ask(given, assumed={field: SEVERAL if field == "gpus" else 1})
     if field in WORKLOAD_FIELDS:
         check_activations(asked.question, f"solve {what}")
-    solutions = solve(asked.question, what)
+    solutions = solve(asked.question, what, offload=allow is not None)
 
     def table(style: Any) -> Any:
         from zeroplan.render.rows.solve import solve_blocks

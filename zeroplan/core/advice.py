@@ -9,6 +9,7 @@ from zeroplan.core.question import Question
 from zeroplan.core.verdict import CardAnswer, StageAnswer
 
 if TYPE_CHECKING:
+    from zeroplan.core.ladder import Offloaded
     from zeroplan.core.mends import Binding
 
 
@@ -23,6 +24,8 @@ class Advice(NamedTuple):
     """What fills the peak of the stage to show; None where activations are not counted."""
     way_out: tuple[int, int] | None
     """Where nothing fits: the highest stage and the fewest GPUs at which it does."""
+    offloaded: Offloaded | None
+    """Where nothing fits: the cheapest offload with which something does."""
 
 
 def advise(question: Question, answer: CardAnswer, shipped: CardAnswer | None) -> Advice:
@@ -32,7 +35,14 @@ def advise(question: Question, answer: CardAnswer, shipped: CardAnswer | None) -
         shipped=shipped,
         binding=_binding(question, answer),
         way_out=None if answer.recommended else _way_out(question, answer),
+        offloaded=None if answer.recommended else _offloaded(question, answer),
     )
+
+
+def _offloaded(question: Question, answer: CardAnswer) -> Offloaded | None:
+    from zeroplan.core.ladder import offloaded  # only where nothing fits
+
+    return offloaded(question, answer.card)
 
 
 def _binding(question: Question, answer: CardAnswer) -> Binding | None:

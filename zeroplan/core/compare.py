@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from zeroplan.core.hardware import Cluster, Node
 from zeroplan.core.question import Card, Question
 from zeroplan.core.solve import min_gpus
-from zeroplan.core.verdict import CardAnswer, fit
+from zeroplan.core.verdict import CardAnswer, StageAnswer, fit
 
 SORTS = ("asked", "name", "memory", "stage", "time", "spare", "price")
 
@@ -26,6 +27,25 @@ def compare(question: Question, sort: str = "asked") -> list[Comparison]:
     """Every card of the question, sorted; where nothing fits or a value is unknown comes last."""
     rows = [_comparison(question, answer) for answer in fit(question)]
     return sorted(rows, key=lambda row: _rank(row, sort))
+
+
+class Strategic(NamedTuple):
+    """One strategy on one card."""
+
+    name: str
+    """As it was asked for."""
+    question: Question
+    answer: CardAnswer
+
+    @property
+    def shown(self) -> StageAnswer:
+        """The stage that fits, or the highest."""
+        return self.answer.recommended or self.answer.offered[-1]
+
+
+def answers_to(name: str, question: Question) -> list[Strategic]:
+    """The answers to one strategy's question, a card each."""
+    return [Strategic(name, question, answer) for answer in fit(question)]
 
 
 def nodes_usd_per_hour(card: Card, gpus: int) -> float | None:

@@ -78,12 +78,12 @@ class Question:
         """Whether the activations are asked for, and are known for this architecture."""
         return self.workload is not None and self.model.architecture is not None
 
-    def offers(self, stage: int) -> bool:
-        """Whether the framework has this stage under the recipe, with what else is asked for."""
+    def offers(self, stage: int, scheme: Scheme | None = None) -> bool:
+        """Whether the framework has this stage under the recipe, with the scheme asked for, or another one."""
         if self.framework.stage(stage, self.recipe.name) is None:
             return False
         try:
-            check_scheme(self.framework, self.recipe, self.scheme, stage, self.gpus)
+            check_scheme(self.framework, self.recipe, scheme or self.scheme, stage, self.gpus)
         except InputError:
             return False
         return True

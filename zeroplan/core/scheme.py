@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import lcm
 
 from zeroplan.core.checks import check_member, check_members, check_range
 
@@ -42,6 +43,11 @@ class Scheme:
     def tier(self, place: str) -> str:
         """The tier of the optimizer, the gradients or the parameters."""
         return getattr(self, place) or self.optimizer
+
+    @property
+    def unit(self) -> int:
+        """What the number of GPUs is a multiple of: its groups."""
+        return lcm(self.shard_group or 1, self.hpz or 1)
 
     @property
     def offloads(self) -> dict[str, str]:

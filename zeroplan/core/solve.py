@@ -13,10 +13,13 @@ from typing import Protocol
 from zeroplan.core.choices import LARGEST_BATCH, LONGEST_SEQUENCE
 from zeroplan.core.estimate import memory
 from zeroplan.core.hardware import LARGEST_CLUSTER
+from zeroplan.core.host import resources
+from zeroplan.core.ladder import ladder
 from zeroplan.core.ledger import Ledger
-from zeroplan.core.meters import Need, need
+from zeroplan.core.meters import need
 from zeroplan.core.model import LARGEST_MODEL
 from zeroplan.core.question import Card, Question
+from zeroplan.core.scheme import PLAIN, Scheme
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -32,6 +35,10 @@ class Solution:
     """At the answer."""
     at_limit: bool
     """Whether the answer is the most that zeroplan counts to, and more may fit."""
+    binding: str | None
+    """What is too little beyond the answer: GPU memory, host RAM, NVMe; None where nothing is."""
+    scheme: Scheme = PLAIN
+    """What is off the GPU for it, where that was allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -50,6 +57,7 @@ OVERHANGS = (
     "states.optimizer.tensors",
 )
 """The terms that do not shrink steadily with more GPUs."""
+GPU_MEMORY = "GPU memory"
 IN_TURN = 256
 """How many numbers of GPUs are tried in turn before larger steps are taken."""
 SOLVERS = {
@@ -60,10 +68,27 @@ SOLVERS = {
 }
 
 
-def solve(question: Question, what: str) -> list[Solution]:
-    """The answers for every card and offered stage of the question; `what` is one of SOLVERS."""
-    stages = [stage for stage in question.stages if question.offers(stage)]
-    return [_solution(question, card, stage, SOLVERS[what]) for card in question.cards for stage in stages]
+def solve(question: Question, what: str, offload: bool = False) -> list[Solution]:
+    """The answers for every card and offered stage of the question; `what` is one of SOLVERS.
+
+    With `offload` each is the best of all ways to keep states off the GPU, the least of them where several are.
+    """
+    solver = SOLVERS[what]
+    asked = [question, *(step.question for step in ladder(question))] if offload else [question]
+    found = []
+    for card in question.cards:
+        for stage in question.stages:
+            among = [_solution(each, card, stage, solver) for each in asked if each.offers(stage)]
+            found += [_best(among, solver)] if among else []
+    return found
+
+
+def _best(solutions: list[Solution], solver: Solver) -> Solution:
+    """The first of those with the best answer."""
+    known = [solution for solution in solutions if solution.answer is not None]
+    if not known:
+        return solutions[0]
+    return (min if solver.fewest else max)(known, key=lambda solution: solution.answer or 0)
 
 
 def max_params(question: Question, card: Card, stage: int) -> int | None:
@@ -96,37 +121,61 @@ def crossing(value_at: Callable[[int], int], target: int, good: int, bad: int, g
 
 def _solution(question: Question, card: Card, stage: int, solver: Solver) -> Solution:
     answer = _within_budget(question, card, stage, solver)
-    usable = card.gpu.usable_bytes
+    unit = _unit(question, solver)
 
-    def squeezed(at: int, whole: bool = True) -> int:
-        moved = question.at(solver.field, at)
-        return _need(moved, card, stage, whole).squeezed + usable - moved.usable_bytes(card)
+    def least(at: int, whole: bool = True) -> int:
+        return max(_overs(question.at(solver.field, at * unit), card, stage, whole, least=True).values())
 
-    tight = _solved(squeezed, usable, solver, question)
     peak = None
     if answer is not None:
         peak = memory(question.at(solver.field, answer).plan(card, stage)).peak_bytes
-    at_limit = not solver.fewest and answer == _last(question, solver)
-    return Solution(card=card, stage=stage, answer=answer, tight_answer=tight, peak_bytes=peak, at_limit=at_limit)
+    return Solution(
+        card=card,
+        stage=stage,
+        answer=answer,
+        tight_answer=_solved(least, solver, question),
+        peak_bytes=peak,
+        at_limit=not solver.fewest and answer == _last(question, solver),
+        binding=_binding(question, card, stage, solver, answer),
+        scheme=question.scheme,
+    )
 
 
 def _within_budget(question: Question, card: Card, stage: int, solver: Solver) -> int | None:
-    usable = card.gpu.usable_bytes
+    unit = _unit(question, solver)
 
     def comfortable(at: int, whole: bool = True) -> int:
-        moved = question.at(solver.field, at)
-        return _need(moved, card, stage, whole).comfortable + usable - moved.budget_bytes(card)
+        return max(_overs(question.at(solver.field, at * unit), card, stage, whole).values())
 
-    return _solved(comfortable, usable, solver, question)
+    return _solved(comfortable, solver, question)
 
 
-def _need(question: Question, card: Card, stage: int, whole: bool) -> Need:
-    """What a plan needs; not `whole`: without the parts of tensors beyond a slice, which do not shrink steadily."""
+def _overs(question: Question, card: Card, stage: int, whole: bool = True, least: bool = False) -> dict[str, int]:
+    """By how much each resource of a node is too little, negative where it is enough; not `whole`: without the parts of
+    tensors beyond a slice, which do not shrink steadily."""
     plan = question.plan(card, stage)
     held = memory(plan)
     if not whole:
         held = Ledger(tuple(term for term in held.terms if term.name not in OVERHANGS))
-    return need(plan, held)
+    needs, usable = need(plan, held), question.usable_bytes(card)
+    gpu = needs.squeezed - usable if least else needs.comfortable - question.budget_bytes(card)
+    return {GPU_MEMORY: gpu, **{r.name: r.least_over if least else r.over for r in resources(plan, held)}}
+
+
+def _binding(question: Question, card: Card, stage: int, solver: Solver, answer: int | None) -> str | None:
+    """The resource that is most over what there is one step beyond the answer, or at the best where there is none."""
+    unit, last = _unit(question, solver), _last(question, solver)
+    best, step = (last, -unit) if solver.fewest else (1, 1)
+    beyond = best if answer is None else answer + step
+    if not 1 <= beyond <= last:
+        return None
+    overs = _overs(question.at(solver.field, beyond), card, stage)
+    return max(overs, key=overs.__getitem__)
+
+
+def _unit(question: Question, solver: Solver) -> int:
+    """What the answer is a multiple of: the GPUs of whole groups."""
+    return question.scheme.unit if solver.field == "gpus" else 1
 
 
 def _last(question: Question, solver: Solver) -> int:
@@ -134,7 +183,8 @@ def _last(question: Question, solver: Solver) -> int:
     shape = question.model.architecture
     if solver.field == "seq_len" and shape is not None and shape.positions:
         return shape.positions
-    return solver.last
+    unit = _unit(question, solver)
+    return solver.last // unit * unit
 
 
 class Needed(Protocol):
@@ -143,35 +193,36 @@ class Needed(Protocol):
     def __call__(self, at: int, whole: bool = True) -> int: ...
 
 
-def _fewest(value_at: Needed, target: int, last: int) -> int | None:
+def _fewest(value_at: Needed, last: int) -> int | None:
     """The least value that fits, from where it does without what does not shrink steadily."""
 
     def steady(at: int) -> int:
         return value_at(at, whole=False)
 
     first, most = steady(1), steady(last)
-    if most > target:
+    if most > 0:
         return None
-    guess = -(-(first - most) // max(target - most, 1))
-    start = 1 if first <= target else crossing(steady, target, good=last, bad=1, guess=guess)
-    found = next((at for at in range(start, min(start + IN_TURN, last + 1)) if value_at(at) <= target), None)
+    guess = -(-(first - most) // max(-most, 1))
+    start = 1 if first <= 0 else crossing(steady, 0, good=last, bad=1, guess=guess)
+    found = next((at for at in range(start, min(start + IN_TURN, last + 1)) if value_at(at) <= 0), None)
     bad, step = start + IN_TURN - 1, IN_TURN
     while found is None and bad < last:
         at = min(bad + step, last)
-        if value_at(at) <= target:
-            found = crossing(value_at, target, good=at, bad=bad, guess=(at + bad) // 2)
+        if value_at(at) <= 0:
+            found = crossing(value_at, 0, good=at, bad=bad, guess=(at + bad) // 2)
         bad, step = at, 2 * step
     return found
 
 
-def _solved(value_at: Needed, target: int, solver: Solver, question: Question) -> int | None:
-    last = _last(question, solver)
+def _solved(value_at: Needed, solver: Solver, question: Question) -> int | None:
+    last, unit = _last(question, solver), _unit(question, solver)
     if solver.fewest:
-        return _fewest(value_at, target, last)
+        found = _fewest(value_at, last // unit)
+        return None if found is None else found * unit
     first, most = value_at(1), value_at(last)
-    if first > target:
+    if first > 0:
         return None
-    if most <= target:
+    if most <= 0:
         return last
-    guess = last * (target - first) // (most - first)
-    return crossing(value_at, target, good=1, bad=last, guess=guess)
+    guess = last * -first // (most - first)
+    return crossing(value_at, 0, good=1, bad=last, guess=guess)

@@ -34,6 +34,28 @@ def traffic_time(moved: Traffic, cluster: Cluster) -> Time:
     return _together(transfer_time(transfer, cluster) for transfer in moved.transfers)
 
 
+class Split(NamedTuple):
+    """The transfers of a step by where they go."""
+
+    inside: Traffic
+    """Between GPUs of one fast-link domain."""
+    across: Traffic
+    across_bytes: int
+    """What leaves each domain over its NICs."""
+
+
+def split(moved: Traffic, cluster: Cluster) -> Split | None:
+    """The transfers inside nodes and those across them; None where the node is not known."""
+    if cluster.node is None:
+        return None
+    leaving = [(transfer, node_bytes(transfer, cluster) or 0) for transfer in moved.transfers]
+    return Split(
+        inside=Traffic(tuple(transfer for transfer, size in leaving if not size)),
+        across=Traffic(tuple(transfer for transfer, size in leaving if size)),
+        across_bytes=sum(size for _, size in leaving),
+    )
+
+
 def copy_time(moved: Traffic, cluster: Cluster) -> Time:
     """Time of all copies between GPU, host and disks, one after the other; unknown when one of them is."""
     return _together(transfer_time(copy, cluster) for copy in moved.copies)

@@ -3,6 +3,7 @@
 from zeroplan.core.buffers import element_bytes
 from zeroplan.core.collectives import PASSES
 from zeroplan.core.ledger import Traffic, Transfer
+from zeroplan.core.moments import PHASES
 from zeroplan.core.plan import Plan
 from zeroplan.core.rules import COPIES, PLAIN_STAGE, TransferRule
 from zeroplan.core.scheme import QUANTIZE
@@ -12,7 +13,8 @@ from zeroplan.core.sharding import Elements, group_of, halved, in_eight_bits, ri
 def traffic(plan: Plan) -> Traffic:
     """What each GPU sends in one optimizer step; nothing on one GPU."""
     rules = plan.framework.sent(plan.strategy.stage, plan.recipe.name, plan.traits)
-    moved = [_transfer(plan, rule) for rule in rules if _applies(plan, rule)]
+    applied = sorted((rule for rule in rules if _applies(plan, rule)), key=lambda rule: PHASES.index(rule.phase))
+    moved = [_transfer(plan, rule) for rule in applied]
     return Traffic(
         transfers=tuple(each for each in moved if each.collective not in COPIES),
         copies=tuple(each for each in moved if each.collective in COPIES),

@@ -10,11 +10,11 @@ from zeroplan.core.hardware import Cluster
 from zeroplan.core.meters import taken_bytes
 from zeroplan.core.timing import link_bound
 from zeroplan.core.verdict import DOES_NOT_FIT
-from zeroplan.render.machine import UNKNOWN_TIME, seconds_json
+from zeroplan.render.machine import UNKNOWN_TIME, request_json, resource_json, seconds_json
 
 if TYPE_CHECKING:  # types only
     from zeroplan.core.claims import ClaimedBytes
-    from zeroplan.core.compare import Comparison
+    from zeroplan.core.compare import Comparison, Strategic
     from zeroplan.core.question import Card, Question
     from zeroplan.core.solve import Solution
     from zeroplan.core.sweep import SweepPoint
@@ -46,6 +46,26 @@ def comparison_json(question: Question, row: Comparison) -> shapes.ComparisonJso
     }
 
 
+def strategy_json(row: Strategic, node: str | None) -> shapes.StrategyJson:
+    shown, found = row.shown, row.shown.estimate
+    return {
+        "strategy": row.name,
+        "request": request_json(row.question, node),
+        "gpu": row.answer.card.gpu.name,
+        "usable_bytes": row.answer.usable_bytes,
+        "budget_bytes": row.answer.budget_bytes,
+        "node": row.answer.card.node.name if row.answer.card.node else None,
+        "stage": shown.stage,
+        "verdict": shown.verdict,
+        "taken_bytes": taken_bytes(found) if found else None,
+        "spare_bytes": shown.spare_bytes,
+        "wire_bytes": found.traffic.wire_bytes if found else None,
+        "seconds": seconds_json(found.time) if found else UNKNOWN_TIME,
+        "copy_seconds": seconds_json(found.copy_time) if found else UNKNOWN_TIME,
+        "host": [resource_json(each) for each in shown.host],
+    }
+
+
 def sweep_point_json(point: SweepPoint) -> shapes.SweepPointJson:
     return {"value": point.value, "stages": [_sweep_stage(point, stage) for stage in point.estimates]}
 
@@ -67,6 +87,8 @@ def _solution_json(solution: Solution) -> shapes.SolutionJson:
         "tight_answer": solution.tight_answer,
         "at_limit": solution.at_limit,
         "peak_bytes": solution.peak_bytes,
+        "offload": solution.scheme.offloads,
+        "binding": solution.binding,
     }
 
 

@@ -2,7 +2,7 @@
 
 from typing_extensions import TypedDict  # a dependency of pydantic
 
-from zeroplan.render.contract import FitJson, RequestJson, SecondsJson, StageJson
+from zeroplan.render.contract import FitJson, RequestJson, ResourceJson, SecondsJson, StageJson
 
 
 class MinGpusJson(TypedDict):
@@ -35,13 +35,35 @@ class ComparisonJson(TypedDict):
     min_gpus: list[MinGpusJson]
 
 
+class StrategyJson(TypedDict):
+    """One strategy on one GPU."""
+
+    strategy: str
+    """As it was asked for."""
+    request: RequestJson
+    gpu: str
+    usable_bytes: int
+    budget_bytes: int
+    node: str | None
+    stage: int
+    """The lowest that fits, else the highest; the figures are of it."""
+    verdict: str
+    taken_bytes: int | None
+    """What the allocator is expected to take with activations; else the peak."""
+    spare_bytes: int | None
+    wire_bytes: int | None
+    seconds: SecondsJson
+    copy_seconds: SecondsJson
+    host: list[ResourceJson]
+
+
 class CompareJson(TypedDict):
     """The answer of `zeroplan compare`."""
 
     schema: str
     version: str
     request: RequestJson
-    results: list[ComparisonJson]
+    results: list[ComparisonJson] | list[StrategyJson]
 
 
 class SweepStageJson(TypedDict):
@@ -87,6 +109,10 @@ class SolutionJson(TypedDict):
     """True: the answer is the most that zeroplan counts to, or that the model has positions for."""
     peak_bytes: int | None
     """At the answer."""
+    offload: dict[str, str]
+    """What is off the GPU for it."""
+    binding: str | None
+    """What is too little one step beyond the answer: GPU memory, host RAM, NVMe; null where nothing is."""
 
 
 class SolvedCardJson(TypedDict):

@@ -78,7 +78,7 @@ def request_json(question: Question, node: str | None) -> contract.RequestJson:
     stated = [card.gpu.usable_bytes_stated for card in question.cards if card.gpu.usable_bytes_stated is not None]
     return {
         "params": question.params,
-        "model": question.model.name or None,
+        "model": question.model.path or question.model.name or None,
         "gpus": question.gpus,
         "gpu": [card.gpu.name for card in question.cards],
         "memory_bytes": stated[0] if stated else None,

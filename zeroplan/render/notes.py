@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from zeroplan.core.advice import Advice
 from zeroplan.core.meters import taken_bytes
 from zeroplan.core.question import Question
-from zeroplan.core.verdict import TIGHT, CardAnswer, StageAnswer
+from zeroplan.core.verdict import FITS, TIGHT, CardAnswer, StageAnswer
 from zeroplan.render.labels import at_stages, listed, short_title, stage_label
+from zeroplan.render.sentences import host
 from zeroplan.units import format_count, format_ratio, format_size
 
 GATHERING_STAGE = 3
@@ -20,6 +21,7 @@ def card_notes(question: Question, answer: CardAnswer, advice: Advice, unit: str
     remarks = (
         _upgrade(answer, advice, unit),
         _way_out(advice),
+        _offload(advice, unit),
         f"{SHIPPED} {shipped}: {TRY_SHIPPED}" if shipped else "",
     )
     return [*_general(question), *(f"{remark}." for remark in remarks if remark)]
@@ -35,6 +37,7 @@ def cards_notes(question: Question, answers: Sequence[CardAnswer], advices: Sequ
         *_general(question),
         *(f"{remark}." for remark in upgrades),
         *_ways_out(pairs),
+        *_offloads(pairs),
         *([f"{SHIPPED} {shipped}: {TRY_SHIPPED}."] if shipped else []),
     ]
 
@@ -148,6 +151,27 @@ def _ways_out(pairs: Sequence[tuple[CardAnswer, Advice]]) -> list[str]:
     ends = [found[0], found[-1]] if len(found) > 1 else found
     spans = " to ".join(f"{format_count(gpus)} GPUs ({title})" for gpus, _, title in ends)
     return [f"{stage_label(found[0][1])} fits from {spans}."]
+
+
+def _offload(advice: Advice, unit: str) -> str:
+    """The cheapest offload with which something fits, and its price."""
+    if advice.offloaded is None:
+        return ""
+    best = advice.offloaded.answer
+    may = "fits" if best.verdict == FITS else "may just fit"
+    assert best.estimate is not None
+    taken = format_size(taken_bytes(best.estimate), unit)
+    off = host(best, unit).rstrip(".")
+    return f"With {advice.offloaded.option} {stage_label(best.stage)} {may}, at {taken} {unit} per GPU. {off}"
+
+
+def _offloads(pairs: Sequence[tuple[CardAnswer, Advice]]) -> list[str]:
+    """With which offload something fits on the cards where nothing does now."""
+    remarks = (
+        (card, f"With {a.offloaded.option} {stage_label(a.offloaded.answer.stage)} fits") if a.offloaded else (card, "")
+        for card, a in pairs
+    )
+    return [f"{remark}." for remark in _grouped(remarks)]
 
 
 def _choice(answer: CardAnswer) -> tuple[int, str] | None:

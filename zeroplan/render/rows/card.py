@@ -5,7 +5,7 @@ from zeroplan.core.estimate import Estimate, in_psi
 from zeroplan.core.ledger import Ledger, Term, Transfer
 from zeroplan.core.moments import PHASES
 from zeroplan.core.question import Question
-from zeroplan.core.timing import link_bound, measured_by, transfer_time
+from zeroplan.core.timing import link_bound, measured_by, split, traffic_time, transfer_time
 from zeroplan.core.verdict import CardAnswer, StageAnswer
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import stage_label, stage_name
@@ -24,7 +24,7 @@ from zeroplan.render.sentences import (
     usable_memory,
     yardstick,
 )
-from zeroplan.units import format_count, format_ratio, format_seconds
+from zeroplan.units import format_count, format_ratio, format_seconds, format_size
 
 SHOWN_PHASES = ("forward", "backward", "step")
 """The phases whose sums the screen shows; nothing more is alive while loading or saving."""
@@ -108,7 +108,7 @@ def _traffic_blocks(found: Estimate, style: Style) -> list[Block]:
     rows = [_transfer_row(found, transfer, style) for transfer in found.traffic.transfers]
     rows += [_traffic_total(found, style)] if rows else []
     rows += [_transfer_row(found, copy, style) for copy in found.traffic.copies]
-    return [Grid(columns, tuple(rows)), Paragraph(_bound(found), tight=True)]
+    return [Grid(columns, tuple(rows)), Paragraph(_bound(found, style.unit), tight=True)]
 
 
 def _transfer_row(found: Estimate, transfer: Transfer, style: Style) -> tuple[Cell, ...]:
@@ -150,15 +150,30 @@ def psi_text(psi: float) -> str:
     return f"{psi:.4g} Psi"
 
 
-def _bound(found: Estimate) -> str:
-    bound = link_bound(found.plan.cluster)
+def _bound(found: Estimate, unit: str) -> str:
+    cluster = found.plan.cluster
+    bound = link_bound(cluster)
     if bound is None:
         return "Time is unknown: no node is known for this GPU and number. Give one with --node."
     measured = ""
     if found.time.link is not None and found.time.measured is not None:
         faster = " (the switch reduces, faster than a ring)" if found.time.measured < found.time.link else ""
-        measured = f" Measured{faster}: {measured_by(found.plan.cluster)}."
-    return f"Bound by {bound.what}; --node to change.{measured}"
+        measured = f" Measured{faster}: {measured_by(cluster)}."
+    return f"{_split(found, unit)}Bound by {bound.what}; --node to change.{measured}"
+
+
+def _split(found: Estimate, unit: str) -> str:
+    """What stays in a node and what leaves it, with the time of each; empty where all goes the same way."""
+    cluster = found.plan.cluster
+    parts = split(found.traffic, cluster)
+    if parts is None or not parts.inside.transfers or not parts.across.transfers:
+        return ""
+    inside, across = (traffic_time(moved, cluster).link for moved in (parts.inside, parts.across))
+    sent, leaves = (format_size(size, unit) for size in (parts.inside.wire_bytes, parts.across_bytes))
+    return (
+        f"Inside nodes {sent} {unit} a GPU, {format_seconds(inside)} s; across them {leaves} {unit} "
+        f"a node, {format_seconds(across)} s. "
+    )
 
 
 def _legend(question: Question, style: Style) -> Paragraph:

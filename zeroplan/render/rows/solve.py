@@ -1,11 +1,12 @@
 """The screen of `zeroplan solve`: the answer per stage and card."""
 
 from zeroplan.core.question import Question
+from zeroplan.core.scheme import PLACES
 from zeroplan.core.solve import SOLVERS, Solution
 from zeroplan.render.blocks import DIM, STRONG, WARN, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import stage_label, stage_name
-from zeroplan.render.rows.style import Style
-from zeroplan.render.sentences import accounting, batch, model_name, tight_means
+from zeroplan.render.rows.style import TIER_NAMES, Style
+from zeroplan.render.sentences import accounting, batch, model_name, scheme, tight_means
 from zeroplan.units import counted, format_count, format_share
 
 STATES = {"max-params": "Most parameters whose states fit", "min-gpus": "Fewest GPUs on which the states fit"}
@@ -46,11 +47,10 @@ def _given(question: Question, what: str) -> str:
 def _setting(question: Question, what: str) -> str:
     headroom = f"Headroom {format_share(float(question.headroom))}."
     if question.counts_activations:
-        return f"{accounting(question)} {batch(question, SOLVERS[what].field)} {headroom}"
-    return (
-        f"{accounting(question)} {headroom} Not counted: "
-        f"{question.framework.not_counted}; a larger --headroom leaves room for them."
-    )
+        whole = (accounting(question), scheme(question), batch(question, SOLVERS[what].field), headroom)
+        return " ".join(filter(None, whole))
+    said = " ".join(filter(None, (accounting(question), scheme(question), headroom)))
+    return f"{said} Not counted: {question.framework.not_counted}; a larger --headroom leaves room for them."
 
 
 def _grid(question: Question, what: str, solutions: list[Solution], style: Style) -> Grid:
@@ -68,7 +68,21 @@ def _grid(question: Question, what: str, solutions: list[Solution], style: Style
         if _ranges(question, list(answers.values())):
             tight = (_answer(answers[stage].tight_answer, what) for stage in stages)
             rows.append((cell("  tight", WARN), cell(""), *tight))
+        if any(each.scheme.offloads for each in answers.values()):
+            rows += _offload_rows(answers, stages)
     return Grid(columns, tuple(rows))
+
+
+def _offload_rows(answers: dict[int, Solution], stages: list[int]) -> list[tuple[Cell, ...]]:
+    """What is off the GPU for each answer, by state, and what binds it."""
+    rows = []
+    for place in PLACES:
+        tiers = [answers[stage].scheme.offloads.get(place) for stage in stages]
+        if any(tiers):
+            names = (cell(TIER_NAMES.get(tier or "", "GPU"), DIM) for tier in tiers)
+            rows.append((cell(f"  {place}", DIM), cell("on", DIM), *names))
+    binding = (cell(answers[stage].binding or "-", DIM) for stage in stages)
+    return [*rows, (cell("  bound by", DIM), cell(""), *binding)]
 
 
 def _ranges(question: Question, solutions: list[Solution]) -> bool:
