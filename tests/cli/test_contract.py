@@ -13,15 +13,24 @@ ANSWERS: dict[str, list[list[str]]] = {
         ["fit", *GOOD],
         ["fit", *GOOD, "--gpu", "a100-80gb", "--framework", "deepspeed", "--grad-accum", "4"],
         ["fit", *GOOD, "--memory", "48GB", "--framework", "fsdp2"],
+        ["fit", *GOOD, "--gpu", "h100", "--framework", "deepspeed", "--offload", "optimizer=nvme,params=nvme"],
+        ["fit", *GOOD, "--gpu", "h100", "--hpz", "8", "--quantize", "weights,gradients"],
         ["fit", "--params", "1", "--gpus", "1"],
         ["fit", "--params", "1e18", "--gpus", "7"],
     ],
-    "compare": [["compare", "--params", "70e9", "--gpus", "512"], ["compare", "--params", "1e18", "--gpus", "1"]],
+    "compare": [
+        ["compare", "--params", "70e9", "--gpus", "512"],
+        ["compare", "--params", "1e18", "--gpus", "1"],
+        ["compare", *GOOD, "--gpu", "h100", "--strategy", "stage=3", "--strategy", "stage=3,offload=optimizer"],
+    ],
     "sweep": [
         ["sweep", "--params", "7.5e9", "--over", "gpus=1,4,16"],
         ["sweep", *GOOD, "--over", "grad-accum=1,8", "--gpu", "h100", "--framework", "fsdp2"],
     ],
-    "solve": [["solve", "max-params", "--gpus", "64"], ["solve", "min-gpus", "--params", "70e9", "--gpu", "h100"]],
+    "solve": [
+        ["solve", "max-params", "--gpus", "64"],
+        ["solve", "min-gpus", "--params", "70e9", "--gpu", "h100", "--allow", "offload"],
+    ],
     "explain": [
         ["explain", "zero-2"],
         ["explain"],

@@ -17,7 +17,7 @@ from zeroplan.core.model import Model
 from zeroplan.core.moments import moments_of
 from zeroplan.core.plan import Plan, Strategy
 from zeroplan.core.question import Question
-from zeroplan.core.scheme import TIERS, Scheme
+from zeroplan.core.scheme import PLAIN, TIERS, Scheme
 from zeroplan.core.workload import Workload
 from zeroplan.formats.huggingface import read_config
 from zeroplan.formats.presets import Presets
@@ -67,7 +67,7 @@ def results_rows(found: Mapping[str, Any], presets: Presets) -> Iterator[Row]:
         predicted = presets.model(name).model.params
         yield Row(case="parameters", what=name, predicted=predicted, measured=measured, within=0)
     for (params, gpus, stage, place), measured in found.get("estimators", ()):
-        claim = claims(params, gpus, stage, presets)[place]
+        claim = claims(params, gpus, stage, place, presets)[0]
         name = f"{claim.claim.name}, {params:.3g} on {gpus}"
         yield Row(case="estimators", what=name, predicted=claim.bytes, measured=measured, within=ROUNDED)
 
@@ -79,14 +79,15 @@ def saved(number: int) -> tuple[str, int]:
     return f"{config['model_type']}, {row[0]}, {row[2]} x {row[3]}", kept(config, *row)
 
 
-def claims(params: int, gpus: int, stage: int, presets: Presets) -> list[ClaimedBytes]:
-    """What zeroplan says that DeepSpeed's estimators say."""
+def claims(params: int, gpus: int, stage: int, place: int, presets: Presets) -> list[ClaimedBytes]:
+    """What zeroplan says that DeepSpeed's estimators say, of the GPU first: all on it, or some on the CPU."""
+    scheme = (PLAIN, Scheme(optimizer="cpu"), Scheme(optimizer="cpu", params="cpu"))[place]
     plan = Plan(
         model=Model(params=params),
         recipe=presets.recipe("deepspeed-16bit"),
         framework=presets.framework("deepspeed"),
         cluster=Cluster(gpus=gpus),
-        strategy=Strategy(stage=stage),
+        strategy=Strategy(stage=stage, scheme=scheme),
     )
     return claimed(plan)
 

@@ -10,6 +10,7 @@ import pytest
 
 from zeroplan.core.framework import Framework
 from zeroplan.core.hardware import Node
+from zeroplan.core.ledger import STATES
 from zeroplan.core.model import Model
 from zeroplan.core.question import Card, Question
 from zeroplan.core.scheme import Scheme
@@ -77,7 +78,7 @@ def elsewhere(answer: StageAnswer) -> dict[str, Any]:
     memory, moved, cluster = found.memory, found.traffic, found.plan.cluster
     host = {each.name: each.needed for each in answer.host}
     return {
-        "held_bytes_per_parameter": memory.alive_bytes("end") / found.plan.params,
+        "states_tib": sum(t.bytes for t in memory.terms if t.name.startswith(STATES)) * found.plan.gpus / 2**40,
         "host_bytes_per_parameter": memory.peak_of("cpu") / found.plan.params,
         "nvme_bytes_per_parameter": memory.peak_of("nvme") / found.plan.params,
         "host_low_gb": host["host RAM"].low / GB if host else None,

@@ -89,8 +89,16 @@ def _strategies(texts: tuple[str, ...], given: Given) -> int:
         results = [strategy_json(row, first.node) for row in rows]
         return {**header("compare"), "request": request_json(first.question, first.node), "results": results}
 
-    show(given["format"], given["unit"], table, data, lambda: data()["results"])
+    show(given["format"], given["unit"], table, data, lambda: _strategy_records(data()))
     return ANSWERED if any(row.answer.recommended for row in rows) else NOTHING_FITS
+
+
+def _strategy_records(answer: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """A row for each strategy and card; the request is in its name."""
+    from zeroplan.render.machine import flat_host
+
+    for row in answer["results"]:
+        yield {**{key: value for key, value in row.items() if key not in ("request", "host")}, **flat_host(row["host"])}
 
 
 def _asked(given: Given, text: str) -> Asked:

@@ -69,4 +69,7 @@ def _records(answer: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 
 def _figures(stage: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in stage.items() if key not in ("memory", "traffic", "moment_bytes")}
+    from zeroplan.render.machine import flat_host
+
+    lists = ("memory", "traffic", "copies", "host", "moment_bytes")
+    return {**{key: value for key, value in stage.items() if key not in lists}, **flat_host(stage["host"])}

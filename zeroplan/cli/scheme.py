@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from zeroplan.core.scheme import LARGEST_GROUP, PLACES, QUANTIZED, TIERS, Scheme
+from zeroplan.core.scheme import LARGEST_GROUP, NEVER_ZERO, PLACES, QUANTIZED, TIERS, Scheme
 from zeroplan.errors import Faults, InputError, printable, unknown_name
 from zeroplan.units import parse_count
 
@@ -86,7 +86,8 @@ def _settings(texts: tuple[str, ...], framework: Framework) -> tuple[tuple[str, 
         if name in framework.switches:
             switches += [name] if _is_on(value, where, bool(equals)) else []
         elif name in framework.limits:
-            limits[name] = 0 if value == "0" else parse_count(value, where, LARGEST_SETTING, f"{where}=2e8")
+            nothing = value == "0" and name not in NEVER_ZERO
+            limits[name] = 0 if nothing else parse_count(value, where, LARGEST_SETTING, f"{where}=2e8")
         else:
             raise _unknown(name, framework)
     return tuple(dict.fromkeys(switches)), tuple(limits.items())

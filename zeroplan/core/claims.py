@@ -20,7 +20,23 @@ class ClaimedBytes:
 
 def claimed(plan: Plan) -> list[ClaimedBytes]:
     """The estimators' figures for this plan."""
-    return [_worked(claim, plan) for claim in plan.framework.claimed(plan.strategy.stage, plan.recipe.name)]
+    found = plan.framework.claimed(plan.strategy.stage, plan.recipe.name, plan.traits)
+    return [_host(claim, plan) if claim.host_bytes else _worked(claim, plan) for claim in found]
+
+
+def _host(claim: Claim, plan: Plan) -> ClaimedBytes:
+    """What it says of the host memory of one node."""
+    least, each, percent = claim.host_bytes, claim.host_gpus_bytes, claim.host_percent
+    inputs = {"params": plan.params}
+    if claim.host_divided:
+        nodes = plan.cluster.likely_nodes
+        size = -(-plan.params * least * percent // (100 * nodes))
+        formula, inputs = f"ceil(params * {least} * {percent} / (100 * nodes))", {**inputs, "nodes": nodes}
+    else:
+        size = -(-plan.params * max(each * plan.gpus, least) * percent // 100)
+        formula = f"ceil(params * max({each} * gpus, {least}) * {percent} / 100)"
+        inputs["gpus"] = plan.gpus
+    return ClaimedBytes(claim=claim, bytes=size, formula=formula, inputs=inputs)
 
 
 def _worked(claim: Claim, plan: Plan) -> ClaimedBytes:

@@ -18,7 +18,7 @@ from zeroplan.core.rules import (
     Stage,
     TransferRule,
 )
-from zeroplan.core.scheme import met
+from zeroplan.core.scheme import NEVER_ZERO, met
 from zeroplan.errors import InputError
 
 
@@ -60,7 +60,7 @@ class Framework:
         where = f"framework {self.name}"
         check_text(f"{where}, source", self.source)
         for name, limit in self.limits.items():
-            check_range(f"{where}, limits.{name}", limit, 1 if name == "quantize_group_size" else 0, 10**18, "elements")
+            check_range(f"{where}, limits.{name}", limit, name in NEVER_ZERO, 10**18, "elements")
         if PLAIN_STAGE not in self.stage_numbers:
             raise InputError(where, "has no stage 0, the yardstick of its traffic.")
         if not any(PLAIN_STAGE in rule.stages for rule in self.sends):
@@ -113,15 +113,15 @@ class Framework:
         """What it sends at a stage under a recipe."""
         return tuple(r for r in self.sends if stage in r.stages and self._treats(r, recipe, traits))
 
-    def claimed(self, stage: int, recipe: str) -> tuple[Claim, ...]:
+    def claimed(self, stage: int, recipe: str, traits: frozenset[str]) -> tuple[Claim, ...]:
         """What its own estimators say of a stage under a recipe."""
-        return tuple(c for c in self.claims if stage in c.stages and self._runs_as(c.families, recipe))
+        return tuple(c for c in self.claims if stage in c.stages and self._treats(c, recipe, traits))
 
     def offered(self, name: str, recipe: str) -> tuple[Feature, ...]:
         """The features of a name under a recipe, each at other stages; none where the framework lacks it."""
         return tuple(f for f in self.features if f.name == name and self._runs_as(f.families, recipe))
 
-    def _treats(self, rule: Stage | Holding | TransferRule, recipe: str, traits: frozenset[str]) -> bool:
+    def _treats(self, rule: Stage | Holding | TransferRule | Claim, recipe: str, traits: frozenset[str]) -> bool:
         return met(rule.when, traits) and self._runs_as(rule.families, recipe)
 
     def _runs_as(self, families: tuple[str, ...], recipe: str) -> bool:

@@ -35,6 +35,7 @@ GPU_RANGES = (
     ("usable_bytes_stated", 1, 1e18),
     ("link_gb_per_s", 0.001, 1e6),
     ("pair_link_gb_per_s", 0.001, 1e6),
+    ("matmul_tflops", 0.001, 1e6),
     ("host_link_gb_per_s", 0.001, 1e6),
     ("to_host_gb_per_s", 0.001, 1e6),
     ("from_host_gb_per_s", 0.001, 1e6),
@@ -68,6 +69,8 @@ class Gpu:
     """The fast link to the other GPUs of the node, per direction; unset for PCIe-only cards."""
     pair_link_gb_per_s: float | None = None
     """Per direction to one peer, where a mesh gives each pair its own link."""
+    matmul_tflops: float | None = None
+    """16-bit matrix products at their peak, dense, 1e12 operations a second."""
     host_link: str = ""
     host_link_gb_per_s: float | None = None
     """To the host's memory, per direction."""

@@ -11,7 +11,7 @@ from zeroplan.core.plan import Plan
 from zeroplan.core.rules import ONCE_A_NODE
 from zeroplan.core.sharding import largest_tensor_shard
 
-RAM, NVME, NVME_BUFFER = "host RAM", "NVMe", "NVMe buffer"
+GPU_MEMORY, RAM, NVME, NVME_BUFFER = "GPU memory", "host RAM", "NVMe", "NVMe buffer"
 HOST_PERCENT = (100, 125, 150)
 """What a host needs of what tensors take: DeepSpeed's estimators multiply by 1.5 (additional_buffer_factor); 16 bytes
 per parameter times 1.25 to 1.5 in public reports (1.5 TB for LLaMA-65B, hiyouga and lm-sys issues; pinned memory is

@@ -60,7 +60,7 @@ def binding(question: Question, card: Card, answer: StageAnswer) -> Binding | No
         stage=answer.stage,
         moment=found.memory.peak_moment,
         terms=tuple(alive[:3]),
-        mends=() if answer.verdict == FITS else tuple(_mends(question, card, found)),
+        mends=() if answer.verdict == FITS or answer.short else tuple(_mends(question, card, found)),
         higher_saves_bytes=_higher(question, found),
     )
 

@@ -161,6 +161,15 @@ class Claim:
     """Bytes per parameter of a shard."""
     layer_bytes: int = 0
     """Bytes per parameter of the largest module, where the model is known."""
+    host_bytes: int = 0
+    """Of host memory: bytes per parameter, at least; a claim of the host has nothing of the above."""
+    host_gpus_bytes: int = 0
+    """Of host memory: bytes per parameter and GPU, of all nodes."""
+    host_divided: bool = False
+    """Whether the host memory is divided over the nodes."""
+    host_percent: int = 100
+    when: tuple[str, ...] = ()
+    """Only where these traits of the plan are there, or are `not`."""
     judgement: str
     """Whether it is right against measurement, and why."""
     source: str

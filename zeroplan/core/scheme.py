@@ -12,6 +12,8 @@ PLACES = ("optimizer", "gradients", "params")
 QUANTIZED = ("weights", "gradients")
 SHARD_GROUP, SECONDARY, OFFLOAD, QUANTIZE = "shard-group", "hpz", "offload-", "quantize-"
 LARGEST_GROUP = 10**6
+NEVER_ZERO = ("quantize_group_size",)
+"""Settings that something is divided by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

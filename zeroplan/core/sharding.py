@@ -214,7 +214,7 @@ def _bounded(left: Elements, function: str, right: Elements) -> Elements:
 def _reuse_kept(plan: Plan) -> Elements:
     """What stays gathered from the forward to the backward pass: half the reuse distance, as measured."""
     distance = plan.limit("stage3_max_reuse_distance")
-    return Elements(distance // 2, "floor(stage3_max_reuse_distance / 2)", {"stage3_max_reuse_distance": distance})
+    return Elements(distance // 2, "floor(reuse_distance / 2)", {"reuse_distance": distance})
 
 
 def _secondary(plan: Plan) -> Elements:

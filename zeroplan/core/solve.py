@@ -13,7 +13,7 @@ from typing import Protocol
 from zeroplan.core.choices import LARGEST_BATCH, LONGEST_SEQUENCE
 from zeroplan.core.estimate import memory
 from zeroplan.core.hardware import LARGEST_CLUSTER
-from zeroplan.core.host import resources
+from zeroplan.core.host import GPU_MEMORY, resources
 from zeroplan.core.ladder import ladder
 from zeroplan.core.ledger import Ledger
 from zeroplan.core.meters import need
@@ -57,7 +57,6 @@ OVERHANGS = (
     "states.optimizer.tensors",
 )
 """The terms that do not shrink steadily with more GPUs."""
-GPU_MEMORY = "GPU memory"
 IN_TURN = 256
 """How many numbers of GPUs are tried in turn before larger steps are taken."""
 SOLVERS = {

@@ -24,6 +24,8 @@ class StageAnswer(NamedTuple):
     meters: Meters | None = None
     host: tuple[Resource, ...] = ()
     """What each node needs beside its GPUs, where something is kept there."""
+    short: Resource | None = None
+    """What is too little beside the GPUs, where that and not the GPU's memory keeps it from fitting."""
 
 
 class CardAnswer(NamedTuple):
@@ -106,4 +108,12 @@ def _stage_answer(question: Question, card: Card, stage: int, found: Estimate | 
         estimate=found,
         meters=shown,
         host=host,
+        short=_short(need(plan, found.memory), budget, host),
     )
+
+
+def _short(needs: Need, budget_bytes: int, host: tuple[Resource, ...]) -> Resource | None:
+    if needs.comfortable > budget_bytes:
+        return None
+    short = (each for each in host if each.over > 0)
+    return max(short, key=lambda each: (each.least_over > 0, each.least_over, each.over), default=None)

@@ -143,6 +143,18 @@ class ResourceJson(TypedDict):
     """Null: unknown."""
 
 
+class CheckpointJson(TypedDict):
+    """A checkpoint on disk; bytes."""
+
+    resume_bytes: int
+    """All files to resume from: every state but the gradients, once."""
+    each_rank_bytes: int
+    first_rank_bytes: int
+    """The first rank's part, and what is not divided."""
+    weights_bytes: int
+    """One file of whole weights."""
+
+
 class StageJson(TypedDict):
     """One stage on one GPU; the figures are null when the framework does not offer the stage."""
 
@@ -180,6 +192,9 @@ class StageJson(TypedDict):
     copy_seconds: SecondsJson
     host: list[ResourceJson]
     """What each node needs beside its GPUs; empty where everything is on them."""
+    short_of: str | None
+    """host RAM, NVMe or NVMe buffer, where that and not the GPU's memory keeps it from fitting."""
+    checkpoint: CheckpointJson | None
 
 
 class BindingTermJson(TypedDict):

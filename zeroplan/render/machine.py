@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from zeroplan import __version__
+from zeroplan.core.checkpoint import Checkpoint, checkpoint
 from zeroplan.core.estimate import Estimate, in_psi
 from zeroplan.core.hardware import Cluster
 from zeroplan.core.moments import MOMENTS, PHASES
@@ -168,6 +169,8 @@ def stage_json(question: Question, answer: StageAnswer) -> contract.StageJson:
         "copies": [transfer_json(found, copy) for copy in found.traffic.copies] if found else [],
         "copy_seconds": seconds_json(found.copy_time) if found else UNKNOWN_TIME,
         "host": [resource_json(each) for each in answer.host],
+        "short_of": answer.short.name if answer.short else None,
+        "checkpoint": checkpoint_json(checkpoint(found.plan)) if found else None,
         "traffic_psi": found.psi if found else None,
         "wire_bytes": found.traffic.wire_bytes if found else None,
         "ratio_to_data_parallel": found.ratio_to_data_parallel if found else None,
@@ -177,6 +180,25 @@ def stage_json(question: Question, answer: StageAnswer) -> contract.StageJson:
 
 def resource_json(found: Resource) -> contract.ResourceJson:
     return {"name": found.name, "needed": _range(found.needed), "available_bytes": found.available}
+
+
+def flat_host(host: list[contract.ResourceJson]) -> dict[str, int | None]:
+    """The resources of a node as columns: host_ram_low and so on."""
+    columns: dict[str, int | None] = {}
+    for each in host:
+        name = each["name"].lower().replace(" ", "_")
+        columns |= {f"{name}_{end}": size for end, size in each["needed"].items() if isinstance(size, int)}
+        columns[f"{name}_available_bytes"] = each["available_bytes"]
+    return columns
+
+
+def checkpoint_json(sizes: Checkpoint) -> contract.CheckpointJson:
+    return {
+        "resume_bytes": sizes.resume,
+        "each_rank_bytes": sizes.each_rank,
+        "first_rank_bytes": sizes.first_rank,
+        "weights_bytes": sizes.weights,
+    }
 
 
 def meters_json(shown: Meters) -> contract.MetersJson:

@@ -2,8 +2,10 @@
 
 from shlex import quote
 
+from zeroplan.core.efficiency import left_by_copies
 from zeroplan.core.estimate import Estimate
 from zeroplan.core.host import NVME_BUFFER, Resource
+from zeroplan.core.meters import taken_bytes
 from zeroplan.core.question import Question
 from zeroplan.core.traffic import plain_gradient_bytes
 from zeroplan.core.verdict import FITS, TIGHT, CardAnswer, StageAnswer
@@ -43,6 +45,15 @@ def card_summary(question: Question, answer: CardAnswer, unit: str) -> str:
     """The answer for one card in a sentence or two."""
     where = f"{format_count(question.gpus)} x {short_title(answer)}"
     best = answer.recommended
+    shown = best or answer.offered[-1]
+    if shown.short and shown.estimate:
+        may = "may just fit" if best else "does not fit"
+        gpu = format_size(taken_bytes(shown.estimate), unit)
+        of = format_size(answer.budget_bytes, unit)
+        return (
+            f"{stage_label(shown.stage)} {may} on {where}: a node needs {resource(shown.short, unit)}; "
+            f"the GPUs' memory is enough, {gpu} of {of} {unit}."
+        )
     if best is None or best.estimate is None:
         return _nothing_fits(question, answer, where, unit)
     if question.counts_activations and best.meters and best.meters.reserved:
@@ -122,9 +133,11 @@ def host(answer: StageAnswer, unit: str) -> str:
     """What each node needs beside its GPUs, of what it has, and the price in time; empty where all is on the GPUs."""
     if not answer.host or answer.estimate is None:
         return ""
-    needs = [resource(each, unit) for each in answer.host if each.name != NVME_BUFFER]
+    needs = [resource(each, unit) for each in answer.host if each.name != NVME_BUFFER or each.over > 0]
     seconds, gpus = answer.estimate.copy_time.link, answer.estimate.plan.cluster.gpus_per_node
     time = f"; its copies take at least {format_seconds(seconds)} s a step" if seconds else ""
+    left = left_by_copies(answer.estimate)
+    time += f", which leaves {format_share(round(left, 3))} of the peak compute unless they overlap" if left else ""
     return f"A node of {counted(gpus, 'GPU')} needs {listed(needs)}{time}."
 
 
@@ -134,7 +147,8 @@ def resource(found: Resource, unit: str) -> str:
     span = low if low == high else f"{low} to {high}"
     if found.available is None:
         return f"{span} {unit} {found.name} (of how much is unknown)"
-    return f"{span} of {format_size(found.available, unit)} {unit} {found.name}"
+    mend = " (--set buffer_size=N raises it)" if found.name == NVME_BUFFER else ""
+    return f"{span} of {format_size(found.available, unit)} {unit} {found.name}{mend}"
 
 
 def model_name(question: Question) -> str:

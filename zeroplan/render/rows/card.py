@@ -24,7 +24,7 @@ from zeroplan.render.sentences import (
     usable_memory,
     yardstick,
 )
-from zeroplan.units import format_count, format_ratio, format_seconds, format_size
+from zeroplan.units import GB, format_count, format_rate, format_ratio, format_seconds, format_size
 
 SHOWN_PHASES = ("forward", "backward", "step")
 """The phases whose sums the screen shows; nothing more is alive while loading or saving."""
@@ -53,13 +53,11 @@ def ledger_blocks(shown: StageAnswer, style: Style) -> list[Block]:
     """The memory and traffic ledgers of one stage."""
     found = shown.estimate
     assert found is not None  # the caller checked
-    if found.plan.workload is None or shown.meters is None:
-        return [memory_grid(found, style), *_traffic_blocks(found, style)]
-    written = saving(found, style)
+    counted = found.plan.workload is not None and shown.meters is not None
+    memory = [meters_grid(shown.meters, style), moments_grid(found, style)] if counted and shown.meters else []
     return [
-        meters_grid(shown.meters, style),
-        moments_grid(found, style),
-        *([Paragraph(written, tight=True)] if written else []),
+        *(memory or [memory_grid(found, style)]),
+        Paragraph(saving(found, style), tight=True),
         *_traffic_blocks(found, style),
     ]
 
@@ -159,7 +157,15 @@ def _bound(found: Estimate, unit: str) -> str:
     if found.time.link is not None and found.time.measured is not None:
         faster = " (the switch reduces, faster than a ring)" if found.time.measured < found.time.link else ""
         measured = f" Measured{faster}: {measured_by(cluster)}."
-    return f"{_split(found, unit)}Bound by {bound.what}; --node to change.{measured}"
+    return f"{_split(found, unit)}Bound by {bound.what}; --node to change.{_host_link(found)}{measured}"
+
+
+def _host_link(found: Estimate) -> str:
+    """What copies go over."""
+    gpu = found.plan.cluster.gpu
+    if not found.traffic.copies or gpu is None or gpu.host_link_gb_per_s is None:
+        return ""
+    return f" Copies at {format_rate(gpu.host_link_gb_per_s * GB)} ({gpu.host_link})."
 
 
 def _split(found: Estimate, unit: str) -> str:

@@ -82,14 +82,13 @@ def time_blocks(found: Estimate) -> list[Block]:
     if bound is None:
         return [Paragraph("Time of the traffic: unknown; name a GPU whose node is known, or --node.")]
     sent, rate = found.traffic.wire_bytes, bound.bytes_per_s
+    worked = f"{format_exact(sent)} bytes sent / {format_exact(rate)} bytes per second: {bound.what}"
+    if any(transfer.gpus != found.plan.gpus for transfer in found.traffic.transfers):
+        worked = "each transfer's bytes over what bounds the rings of its groups, one transfer after the other"
     source = "nobody measured all of them" if found.time.measured is None else measured_by(found.plan.cluster)
     return [
         Paragraph(f"time by a ring at link speed: {_seconds(found.time.link)}", STRONG),
-        Paragraph(
-            f"{format_exact(sent)} bytes sent / {format_exact(rate)} bytes per second: {bound.what}",
-            tight=True,
-            indent=2,
-        ),
+        Paragraph(worked, tight=True, indent=2),
         Paragraph(f"time at measured bandwidth: {_seconds(found.time.measured)}", STRONG),
         Paragraph("each collective's bytes over the bus bandwidth measured on so many GPUs", tight=True, indent=2),
         Paragraph(f"Source: {source}", DIM, tight=True, indent=2),

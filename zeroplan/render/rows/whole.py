@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from zeroplan.core.checkpoint import checkpoint
 from zeroplan.core.estimate import Estimate
 from zeroplan.core.ledger import Term
 from zeroplan.core.mends import Binding, Mend
@@ -60,11 +61,20 @@ def moments_grid(found: Estimate, style: Style) -> Grid:
 
 
 def saving(found: Estimate, style: Style) -> str:
-    """What writing a full checkpoint takes, beside the states; empty where nothing is gathered for it."""
-    at_save = [term for term in found.memory.terms if term.moments == ("save",)]
+    """What a checkpoint is on disk, and what writing one of whole weights takes beside the states."""
+    sizes = checkpoint(found.plan)
+    resume, each, first, weights = (style.size(size) for size in sizes)
+    by = f"{each} from each GPU" if first == each else f"{each} from each GPU, {first} from the first"
+    by = by if sizes.each_rank else "all from the first GPU"
+    shares = f" ({by})" if found.plan.gpus > 1 else ""
     on = {"gpu": "GPU", **TIER_NAMES}
+    at_save = [term for term in found.memory.terms if term.moments == ("save",)]
     parts = [f"{style.size(term.bytes)} {style.unit} {term.what} ({on[term.tier]})" for term in at_save]
-    return f"Saving a full checkpoint takes {listed(parts)}." if parts else ""
+    takes = f"; writing them takes {listed(parts)} on the first rank" if parts else ""
+    return (
+        f"A checkpoint to resume from is {resume} {style.unit} on disk{shares}; the weights alone are {weights} "
+        f"{style.unit}{takes}."
+    )
 
 
 def _term_row(term: Term, moments: Sequence[str], style: Style) -> tuple[Cell, ...]:

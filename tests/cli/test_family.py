@@ -1,0 +1,171 @@
+"""Options of offload, groups, quantisation and settings; strategies side by side; plans in files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command import GOOD, answer, run
+
+DEEPSPEED = [*GOOD, "--framework", "deepspeed", "--gpu", "h100"]
+PLAN: dict[str, list[str]] = {
+    "plain": [*GOOD, "--gpu", "h100"],
+    "offload": [*DEEPSPEED, "--offload", "optimizer=cpu", "--offload", "params=cpu"],
+    "groups": [*GOOD, "--framework", "fsdp2", "--shard-group", "8", "--set", "no_sync=true", "--grad-accum", "4"],
+    "zero++": [*DEEPSPEED, "--hpz", "8", "--quantize", "weights,gradients", "--set", "reduce_bucket_size=2e8"],
+    "own card": [*GOOD, "--memory", "44.35GiB", "--headroom", "5%", "--stage", "2,3"],
+    "whole": [
+        *("--model", "llama-3.1-8b", "--gpus", "8", "--seq-len", "4096", "--recompute", "full", "--node", "dgx-h100"),
+        *("--framework", "fsdp1", "--offload", "activations=cpu", "--fused", "none", "--experts", "listed"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PLAN)
+def test_a_plan_in_a_file_is_the_same_question(name: str, tmp_path: Path) -> None:
+    saved = run("fit", *PLAN[name], "--format", "json")
+    whole, request = tmp_path / "answer.json", tmp_path / "request.json"
+    whole.write_text(saved.stdout, "utf-8")
+    request.write_text(json.dumps(json.loads(saved.stdout)["request"]), "utf-8")
+    for file in (whole, request):
+        again = run("fit", "--plan", str(file), "--format", "json")
+        assert (again.status, again.stdout) == (saved.status, saved.stdout)
+
+
+def test_what_is_typed_wins_over_the_plan(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(run("fit", *PLAN["offload"], "--format", "json").stdout, "utf-8")
+    found = answer("fit", "--plan", str(file), "--gpus", "32", "--gpu", "a100-80gb", "--offload", "optimizer=cpu")
+    assert found["request"]["gpus"] == 32
+    assert found["request"]["gpu"] == ["a100-sxm4-80gb"]
+    assert found["request"]["offload"] == {"optimizer": "cpu"}
+    assert answer("explain", "--plan", str(file), "--stage", "3", "momentum")["request"]["gpus"] == 64
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "holds no request"),
+        ("{}", "--params: is missing"),
+        ("not json", "is not JSON"),
+        ('{"request": {"gpus": "many", "params": 1}}', "gpus: 'many' is not a number"),
+        ('{"gpus": true}', "is not a number"),
+        ('{"gpuz": 8}', "Did you mean gpu or gpus"),
+        ('{"params": 1e9, "gpus": 8, "offload": "cpu"}', "is not a table"),
+        ('{"params": 1e9, "gpus": 8, "stages": 3}', "is not a list"),
+        ('{"params": 1e9, "gpus": 8, "memory_bytes": 1.5}', "is not a number of bytes"),
+        ('{"params": 7e9, "gpus": 8, "\\u001b[31m": 1}', "no part of a request"),
+        ("[" * 100000, "nested too deeply"),
+    ],
+)
+def test_bad_plans_are_said_in_a_line(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(text, "utf-8")
+    ran = run("fit", "--plan", str(file))
+    assert ran.status == 2
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "\x1b" not in ran.stderr
+    assert not ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--offload", "optimiser=cpu"], "Did you mean optimizer"),
+        (["--offload", "optimizer=tape"], "is not a place"),
+        (["--offload", "optimizer=nvme", "--stage", "2"], "at stage 1 and 2 offers cpu, not nvme"),
+        (["--offload", "params=cpu", "--stage", "2"], "deepspeed has it at stage 3, not 2"),
+        (["--shard-group", "8"], "not modelled for deepspeed"),
+        (["--hpz", "7"], "64 GPUs are not a multiple of 7"),
+        (["--hpz", "8", "--offload", "params=cpu"], "is not modelled together with --hpz"),
+        (["--quantize", "weight"], "Did you mean weights"),
+        (["--set", "reduce_bucket=1"], "Did you mean reduce_bucket_size"),
+        (["--set", "overlap_comm=perhaps"], "neither true nor false"),
+        (["--set", "quantize_group_size=0"], "outside 1 to"),
+        (["--offload", "activations=nvme"], "to NVMe is not modelled"),
+        (["--offload", "activations=cpu"], "changes nothing without --seq-len"),
+        (["--cpu-offload"], "Did you mean --offload?"),
+    ],
+)
+def test_options_that_cannot_be_are_said_in_a_line(args: list[str], said: str) -> None:
+    ran = run("fit", *DEEPSPEED, *args)
+    assert ran.status == 2
+    assert said in ran.stderr
+    assert not ran.stdout
+
+
+def only(found: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    [card] = found["results"]
+    return {stage["stage"]: stage for stage in card["stages"]}
+
+
+def test_settings_change_the_ledgers() -> None:
+    plain = only(answer("fit", *DEEPSPEED))
+    less = only(answer("fit", *DEEPSPEED, "--set", "reduce_bucket_size=1e8"))
+    more = only(answer("fit", *DEEPSPEED, "--set", "overlap_comm=true"))
+    reused = only(answer("fit", *DEEPSPEED, "--set", "stage3_max_reuse_distance=0"))
+    off = only(answer("fit", *DEEPSPEED, "--set", "overlap_comm=false"))
+    assert less[2]["peak_bytes"] < plain[2]["peak_bytes"] < more[2]["peak_bytes"]
+    assert reused[3]["traffic_psi"] == 3
+    assert reused[3]["traffic_psi"] > plain[3]["traffic_psi"]
+    assert off == plain
+
+
+def test_offload_says_the_host_and_its_price() -> None:
+    text = " ".join(run("fit", *DEEPSPEED, "--offload", "optimizer").stdout.split())
+    assert "A node of 8 GPUs needs 16.88 to 25.31 of 2,000.00 GB host RAM; its copies take at least" in text
+    assert "Offloaded: optimizer on the CPU." in text
+    assert "--offload optimizer=cpu" in text
+
+
+def test_groups_split_the_traffic_by_link() -> None:
+    text = " ".join(run("fit", *GOOD, "--framework", "fsdp2", "--shard-group", "8", "--gpu", "h100").stdout.split())
+    assert "Inside nodes" in text
+    assert "across them" in text
+
+
+def test_deepspeeds_host_estimator_counts_all_gpus() -> None:
+    """2,880 GB per node for 7.5B on 64 GPUs: 4 bytes per GPU of all nodes, and half on top."""
+    found = answer("explain", *DEEPSPEED, "--stage", "2", "--offload", "optimizer", "estimator")
+    gpu, host = found["claims"]
+    assert (gpu["bytes"], host["bytes"]) == (15 * 10**9, 2880 * 10**9)
+    assert "counts the GPUs of all nodes" in host["judgement"]
+
+
+def test_strategies_stand_side_by_side() -> None:
+    strategies = ["stage=3", "stage=3,offload=optimizer", "stage=3,framework=fsdp2,shard-group=8"]
+    args = [word for strategy in strategies for word in ("--strategy", strategy)]
+    found = answer("compare", *DEEPSPEED, *args)["results"]
+    assert [row["strategy"] for row in found] == strategies
+    plain, off, hybrid = found
+    assert off["taken_bytes"] < plain["taken_bytes"] < hybrid["taken_bytes"]
+    assert off["host"]
+    assert hybrid["request"]["shard_group"] == 8
+    text = run("compare", *DEEPSPEED, *args).stdout
+    assert "moves its bytes in the least time" in text
+    assert "host_ram_low" in run("compare", *DEEPSPEED, *args, "--format", "csv").stdout
+
+
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [
+        ("stage=3,foo=1", "no part of a strategy is named 'foo'"),
+        ("", "has an empty part"),
+        ("stage", "has no value"),
+        ("stage=7", "is not a ZeRO stage"),
+        ("stage=3,hpz=8,hpz=4", "stands twice"),
+        ("gpu=h100", "no part of a strategy"),
+    ],
+)
+def test_bad_strategies_are_said_in_a_line(strategy: str, said: str) -> None:
+    ran = run("compare", *DEEPSPEED, "--strategy", strategy)
+    assert ran.status == 2
+    assert said in ran.stderr
+    assert not ran.stdout
+
+
+def test_strategies_need_a_card_and_have_an_order_of_their_own() -> None:
+    assert "--gpu: is missing" in run("compare", *GOOD, "--strategy", "stage=3").stderr
+    assert "--sort" in run("compare", *DEEPSPEED, "--strategy", "stage=3", "--sort", "price").stderr
