@@ -87,6 +87,8 @@ def test_bad_plans_are_said_in_a_line(text: str, said: str, tmp_path: Path) -> N
         (["--offload", "activations=nvme"], "to NVMe is not modelled"),
         (["--offload", "activations=cpu"], "changes nothing without --seq-len"),
         (["--cpu-offload"], "Did you mean --offload?"),
+        (["--hpz", "1"], "divides nothing"),
+        (["--framework", "fsdp2", "--offload", "optimizer"], "It has --offload params: weights, gradients"),
     ],
 )
 def test_options_that_cannot_be_are_said_in_a_line(args: list[str], said: str) -> None:
@@ -157,6 +159,8 @@ def test_strategies_stand_side_by_side() -> None:
         ("stage=7", "is not a ZeRO stage"),
         ("stage=3,hpz=8,hpz=4", "stands twice"),
         ("gpu=h100", "no part of a strategy"),
+        ("stage=3,recompute=full", "changes nothing without --seq-len"),
+        ("stage=3,seq-len=4096", "needs the model's shape"),
     ],
 )
 def test_bad_strategies_are_said_in_a_line(strategy: str, said: str) -> None:
@@ -169,3 +173,84 @@ def test_bad_strategies_are_said_in_a_line(strategy: str, said: str) -> None:
 def test_strategies_need_a_card_and_have_an_order_of_their_own() -> None:
     assert "--gpu: is missing" in run("compare", *GOOD, "--strategy", "stage=3").stderr
     assert "--sort" in run("compare", *DEEPSPEED, "--strategy", "stage=3", "--sort", "price").stderr
+
+
+def test_strategies_win_over_a_plan(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(
+        run("fit", *DEEPSPEED, "--offload", "optimizer", "--stage", "3", "--format", "json").stdout, "utf-8"
+    )
+    names = ["stage=2,grad-accum=4", "offload=optimizer=gpu", "framework=fsdp2,stage=3,offload=params"]
+    args = [word for name in names for word in ("--strategy", name)]
+    two, on_gpu, torch = answer("compare", "--plan", str(file), *args)["results"]
+    assert (two["stage"], two["request"]["grad_accum"]) == (2, 4)
+    assert on_gpu["request"]["offload"] == {}
+    assert (torch["request"]["framework"], torch["request"]["recipe"]) == ("fsdp2", "fsdp-mixed")
+
+
+def test_a_plan_is_the_same_whatever_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "plan.json"
+    saved = run("fit", *PLAN["offload"], "--format", "json").stdout
+    file.write_text(saved, "utf-8")
+    for name, value in {
+        "ZEROPLAN_HPZ": "8",
+        "ZEROPLAN_NODE": "dgx-a100-80gb",
+        "ZEROPLAN_SEQ_LEN": "4096",
+        "ZEROPLAN_MODEL": "llama-3.1-8b",
+        "ZEROPLAN_OPTIMIZER_BYTES": "8",
+        "ZEROPLAN_MEMORY": "40GB",
+        "ZEROPLAN_SET": "overlap_comm=true",
+    }.items():
+        monkeypatch.setenv(name, value)
+    assert run("fit", "--plan", str(file), "--format", "json").stdout == saved
+
+
+def test_what_followed_from_the_rest_of_a_plan_follows_again(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(run("fit", *DEEPSPEED, "--hpz", "8", "--format", "json").stdout, "utf-8")
+    plan = ["--plan", str(file)]
+    assert answer("fit", *plan, "--framework", "fsdp2")["request"]["recipe"] == "fsdp-mixed"
+    assert answer("fit", *plan, "--model", "llama-3.1-8b", "--seq-len", "4096")["request"]["headroom"] == 0
+    assert answer("fit", *plan, "--hpz", "0")["request"]["hpz"] is None
+
+
+def test_words_of_a_plan_are_checked_as_those_of_options(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    request = json.loads(run("fit", *PLAN["whole"], "--format", "json").stdout)["request"]
+    file.write_text(json.dumps({**request, "experts": "z"}), "utf-8")
+    ran = run("fit", "--plan", str(file))
+    assert ran.status == 2
+    assert "experts 'z' is not one of packed, listed" in ran.stderr
+
+
+def test_the_last_setting_wins() -> None:
+    off = answer("fit", *DEEPSPEED, "--set", "overlap_comm=true", "--set", "overlap_comm=false")
+    assert off["request"]["settings"] == {}
+
+
+def test_parts_of_strategies_can_be_joined() -> None:
+    [row] = answer("compare", *DEEPSPEED, "--strategy", "stage=3,hpz=8,quantize=weights+gradients")["results"]
+    assert row["request"]["quantize"] == ["weights", "gradients"]
+
+
+def test_hosts_that_are_short_are_named_on_every_screen() -> None:
+    big = ["--params", "200e9", "--gpus", "8", "--framework", "fsdp2", "--offload", "params=cpu"]
+    assert "no RAM" in run("fit", *big, "--gpu", "h100,h200").stdout
+    assert "no RAM" in run("compare", *big, "--gpu", "h100", "--strategy", "stage=3").stdout
+    swept = run("sweep", *big[2:], "--over", "params=50e9,200e9", "--gpu", "h100").stdout
+    assert "no RAM" in swept
+
+
+def test_the_same_fewest_gpus_everywhere() -> None:
+    big = ["--params", "200e9", "--gpus", "8", "--framework", "fsdp2", "--offload", "params=cpu", "--gpu", "h100"]
+    [row] = answer("compare", *big)["results"]
+    [solved] = answer("solve", "min-gpus", *big[:2], *big[4:])["results"]
+    assert {each["stage"]: each["gpus"] for each in row["min_gpus"]} == {
+        each["stage"]: each["answer"] for each in solved["stages"]
+    }
+
+
+def test_allow_needs_an_offload_to_allow() -> None:
+    ran = run("solve", "max-params", "--gpus", "8", "--framework", "megatron", "--allow", "offload")
+    assert ran.status == 2
+    assert "no offload is modelled for megatron" in ran.stderr

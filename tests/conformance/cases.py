@@ -117,6 +117,18 @@ def _family() -> list[Case]:
         )
         for accum in (1, 4)
     ]
+    found += [
+        Case(
+            name=f"DeepSpeed 3, bucket of {bucket} to prefetch, {live} alive, 2 ranks",
+            stage=3,
+            options={"stage3_prefetch_bucket_size": bucket, "stage3_max_live_parameters": live},
+            scheme={
+                "limits": (("stage3_prefetch_bucket_size", bucket), ("stage3_max_live_parameters", live)),
+            },
+            **common,
+        )
+        for bucket, live in ((300_000, 600_000), (1_000, 1_500_000), (300_000, 10**9))
+    ]
     return found
 
 

@@ -1,16 +1,21 @@
 """Laws of offload, groups and quantisation, over frameworks and schemes."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.conftest import AskQuestion
 from tests.core.test_laws import worked
+from zeroplan.core.checkpoint import checkpoint
 from zeroplan.core.estimate import Estimate, estimate
 from zeroplan.core.ledger import STATES
 from zeroplan.core.question import Question
 from zeroplan.core.scheme import TIERS, Scheme
-from zeroplan.core.timing import node_bytes, transfer_time
+from zeroplan.core.timing import node_bytes, rings_across, transfer_time
+from zeroplan.core.workload import Workload
+from zeroplan.errors import InputError
+from zeroplan.formats.presets import Presets
 
 SCHEMES: dict[str, tuple[Scheme, ...]] = {
     "zero": (
@@ -18,6 +23,7 @@ SCHEMES: dict[str, tuple[Scheme, ...]] = {
         Scheme(optimizer="nvme", params="nvme"),
         Scheme(optimizer="cpu", params="cpu"),
         Scheme(gradients="cpu"),
+        Scheme(params="cpu"),
         Scheme(shard_group=8),
         Scheme(hpz=8),
         Scheme(quantize=("weights",)),
@@ -27,6 +33,7 @@ SCHEMES: dict[str, tuple[Scheme, ...]] = {
         Scheme(optimizer="cpu"),
         Scheme(optimizer="nvme", params="nvme"),
         Scheme(optimizer="cpu", params="cpu", quantize=("weights",)),
+        Scheme(params="nvme"),
         Scheme(hpz=8, quantize=("weights", "gradients")),
         Scheme(switches=("overlap_comm",), limits=(("reduce_bucket_size", 0),)),
     ),
@@ -35,8 +42,9 @@ SCHEMES: dict[str, tuple[Scheme, ...]] = {
         Scheme(shard_group=8),
         Scheme(hpz=8),
         Scheme(shard_group=8, switches=("no_sync",)),
+        Scheme(shard_group=8, params="cpu", switches=("no_sync",)),
     ),
-    "fsdp1": (Scheme(params="cpu"), Scheme(shard_group=8), Scheme(switches=("no_sync",))),
+    "fsdp1": (Scheme(params="cpu", switches=("no_sync",)), Scheme(shard_group=8), Scheme(switches=("no_sync",))),
     "ddp": (Scheme(switches=("gradient_as_bucket_view",)),),
 }
 EVERY = [(framework, scheme) for framework, schemes in SCHEMES.items() for scheme in schemes]
@@ -61,7 +69,8 @@ def test_formulas_are_honest(question: AskQuestion, framework: str, scheme: Sche
 @pytest.mark.parametrize(("framework", "scheme"), OFFLOADS)
 def test_offload_conserves_the_states(question: AskQuestion, framework: str, scheme: Scheme) -> None:
     """What leaves the GPU is elsewhere; DeepSpeed keeps fp32 gradients beside, and at stage 2 no 16-bit ones."""
-    plain = found(question(framework=framework))
+    on_gpu = replace(scheme, optimizer="gpu", gradients="", params="gpu")
+    plain = found(question(framework=framework, scheme=on_gpu))
     for stage, each in found(question(framework=framework, scheme=scheme)).items():
         added = ("states.gradients.fp32", "states.gradients")
         ours, before = (
@@ -73,7 +82,10 @@ def test_offload_conserves_the_states(question: AskQuestion, framework: str, sch
         assert gradients
         assert all(term.tier in TIERS for term in each.memory.terms)
         assert each.memory.peak_bytes < plain[stage].memory.peak_bytes
-        assert each.traffic.copies
+        weights = [copy for copy in each.traffic.copies if copy.what.startswith("weights")]
+        goes = {copy.collective for copy in weights}
+        assert "copy to GPU" in goes or each.plan.tier("optimizer") == "gpu"
+        assert ("copy to CPU" in goes) == (each.plan.tier("parameters") != "gpu" == each.plan.tier("optimizer"))
 
 
 @pytest.mark.parametrize("grad_accum", [1, 4])
@@ -143,3 +155,85 @@ def test_groups_that_do_not_fill_a_node_cross_its_edge(question: AskQuestion) ->
     plan = asked.plan(asked.cards[0], 3)
     [gather, *_] = estimate(plan).traffic.transfers
     assert node_bytes(gather, plan.cluster) == 2 * gather.wire_bytes
+
+
+@pytest.mark.parametrize(
+    ("gpus", "group", "rings"),
+    [(64, 8, 0), (48, 6, 2), (24, 12, 2), (64, 16, 1), (64, 64, 1), (10, 5, 1), (8, 8, 0), (16, 16, 1)],
+)
+def test_rings_across_the_edge_of_a_node(question: AskQuestion, gpus: int, group: int, rings: int) -> None:
+    """Nodes of 8: groups of 12 end and start inside the second; of 10 GPUs in fives the second group crosses."""
+    asked = question(cards=("h100",), gpus=gpus)
+    assert rings_across(asked.plan(asked.cards[0], 3).cluster, group) == rings
+
+
+def test_the_same_gpu_of_every_group_shares_the_nics(question: AskQuestion) -> None:
+    asked = question(cards=("h100",), gpus=64)
+    cluster = asked.plan(asked.cards[0], 3).cluster
+    assert [rings_across(cluster, 64 // stride, stride) for stride in (4, 8, 16)] == [4, 8, 8]
+
+
+def test_weights_off_the_gpu_come_for_every_gather(question: AskQuestion, presets: Presets) -> None:
+    """A shard for each all-gather, the third of recomputation included; less what the reuse distance keeps."""
+    model = presets.model("llama-3.1-70b").model
+    work = Workload(seq_len=1024, recompute="full", loss=presets.loss("fp32"))
+    for distance in (0, 1_000_000_000, 40_000_000_000):
+        scheme = Scheme(optimizer="cpu", params="cpu", limits=(("stage3_max_reuse_distance", distance),))
+        asked = question(framework="deepspeed", model=model, workload=work, gpus=8, scheme=scheme)
+        moved = estimate(asked.plan(None, 3)).traffic
+        gathered = sum(each.payload_bytes for each in moved.transfers if each.collective == "all-gather")
+        copied = sum(each.wire_bytes for each in moved.copies if each.what.startswith("weights"))
+        assert copied * 8 == pytest.approx(gathered, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("framework", "recipe", "stage", "each"),
+    [
+        ("deepspeed", None, 3, 12),
+        ("deepspeed", None, 1, 14),
+        ("deepspeed", "fp32-adam", 1, 16),
+        ("deepspeed", "fp32-adam", 3, 12),
+        ("fsdp2", None, 3, 12),
+        ("zero", None, 2, 14),
+    ],
+)
+def test_a_checkpoint_has_what_the_framework_saves(
+    question: AskQuestion, framework: str, recipe: str | None, stage: int, each: int
+) -> None:
+    """DeepSpeed 0.19.8 on one rank wrote 12, 14, 16 and 12 bytes per parameter."""
+    found_at = estimate(question(framework=framework, recipe=recipe, params=64_000_000).plan(None, stage))
+    sizes = checkpoint(found_at.plan, found_at.memory)
+    assert sizes.resume == each * 64_000_000
+    assert sizes.first_rank + (sizes.ranks - 1) * sizes.each_rank == sizes.resume
+
+
+def test_a_checkpoint_is_written_by_one_group(question: AskQuestion) -> None:
+    found_at = estimate(question(framework="fsdp2", scheme=Scheme(shard_group=8)).plan(None, 3))
+    sizes = checkpoint(found_at.plan, found_at.memory)
+    assert (sizes.ranks, sizes.resume) == (8, 12 * 7_500_000_000)
+
+
+def test_fsdp1_accumulates_offloaded_gradients_under_no_sync_alone(question: AskQuestion) -> None:
+    with pytest.raises(InputError, match="--set no_sync"):
+        question(framework="fsdp1", scheme=Scheme(params="cpu"), grad_accum=4)
+    assert question(framework="fsdp1", scheme=Scheme(params="cpu", switches=("no_sync",)), grad_accum=4).offers(3)
+
+
+def test_overlap_at_stage_1_frees_gradients_with_one_micro_batch(question: AskQuestion) -> None:
+    """2 + 12/N + 2/N and two buckets with a copy, as at stage 2; with several, whole gradients stay."""
+    overlap = Scheme(switches=("overlap_comm",))
+    once, often = (found(question(framework="deepspeed", scheme=overlap, grad_accum=a)) for a in (1, 4))
+    assert once[1].memory.peak_bytes == once[2].memory.peak_bytes
+    assert often[1].memory.peak_bytes > often[2].memory.peak_bytes
+
+
+def test_activations_off_the_gpu_are_copied_there_and_back(question: AskQuestion, presets: Presets) -> None:
+    model = presets.model("llama-3.1-8b").model
+    work = Workload(seq_len=8192, recompute="full", loss=presets.loss("fp32"), checkpoints="cpu")
+    asked = question(framework="fsdp2", model=model, workload=work, gpus=8, grad_accum=2)
+    copies = estimate(asked.plan(None, 3)).traffic.copies
+    assert [(copy.collective, copy.wire_bytes) for copy in copies] == [
+        ("copy to CPU", 2 * 32 * 8192 * 2 * 4096),
+        ("copy to GPU", 2 * 32 * 8192 * 2 * 4096),
+    ]
+    assert all(worked(copy) == copy.wire_bytes for copy in copies)

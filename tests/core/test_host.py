@@ -118,3 +118,42 @@ def test_the_fewest_gpus_are_whole_groups(question: AskQuestion) -> None:
         if each.stage == 3
     ]
     assert found.answer == 8
+
+
+@pytest.mark.parametrize(
+    ("framework", "scheme", "params", "ram_gb"),
+    [
+        ("fsdp2", Scheme(params="cpu", shard_group=2), 70_000_000_000, 2000.0),
+        ("fsdp2", Scheme(params="cpu", shard_group=2), 35_000_000_000, 2000.0),
+        ("fsdp2", Scheme(params="cpu", shard_group=4), 70_000_000_000, 2000.0),
+        ("zero", Scheme(optimizer="cpu"), 100_000_000_000, 1000.0),
+        ("deepspeed", Scheme(optimizer="nvme"), 40_000_000_000, 200.0),
+        ("deepspeed", Scheme(optimizer="cpu", params="cpu"), 150_000_000_000, 2000.0),
+    ],
+)
+def test_the_fewest_gpus_are_those_of_trying_all(
+    question: AskQuestion, presets: Presets, framework: str, scheme: Scheme, params: int, ram_gb: float
+) -> None:
+    """A host needs more for each GPU of its node, so fewer can fit where more do not."""
+    asked_for = question(
+        framework=framework, scheme=scheme, params=params, gpus=scheme.unit, cards=(on(presets, ram_gb=ram_gb),)
+    )
+    for found in solve(asked_for, "min-gpus"):
+        tried = {
+            gpus: fit(replace(asked_for.at("gpus", gpus), stages=(found.stage,)))[0].stages[0].verdict
+            for gpus in range(scheme.unit, 65, scheme.unit)
+        }
+        fitting = [gpus for gpus, verdict in tried.items() if verdict == FITS]
+        assert found.answer == min(fitting, default=None) or (not fitting and (found.answer or 65) > 64)
+
+
+def test_allowed_offload_is_the_best_tight_answer_too(question: AskQuestion, presets: Presets) -> None:
+    model = presets.model("llama-3.1-8b").model
+    work = Workload(seq_len=4096, loss=presets.loss("fp32"))
+    asked_for = asked(question, on(presets, ram_gb=2000.0), scheme=Scheme(), model=model, workload=work, stages=(3,))
+    [best] = solve(asked_for, "max-micro-batch", offload=True)
+    each = [
+        solve(replace(asked_for, scheme=scheme), "max-micro-batch")[0]
+        for scheme in (Scheme(), Scheme(optimizer="cpu"), Scheme(optimizer="cpu", params="cpu"))
+    ]
+    assert best.tight_answer == max(found.tight_answer or 0 for found in each if found.answer == best.answer)

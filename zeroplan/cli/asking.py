@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
-from zeroplan.cli.batch import missing, read_workload, typed, under_framework
+from zeroplan.cli.batch import missing, parts, read_workload, typed, under_framework
+from zeroplan.cli.planned import CLASHES, planned
 from zeroplan.core.framework import Framework
 from zeroplan.core.hardware import LARGEST_CLUSTER, Gpu, Node
 from zeroplan.core.model import LARGEST_MODEL, Model
@@ -37,18 +38,6 @@ class Asked:
     presets: Presets
     node: str | None
 
-
-CLASHES = (
-    ("model", "params"),
-    ("params", "model"),
-    ("memory", "gpu"),
-    ("gpu", "memory"),
-    ("node", "gpu"),
-    ("gpu", "node"),
-    ("recipe", "optimizer_bytes"),
-    ("optimizer_bytes", "recipe"),
-)
-"""Options of which the first, when typed, sets aside the second from an environment variable."""
 
 SCHEME_OPTIONS: tuple[Literal["offload", "shard_group", "hpz", "quantize", "set"], ...] = (
     *("offload", "shard_group", "hpz", "quantize", "set"),
@@ -134,20 +123,6 @@ def parse_gpus(text: str, where: str = "--gpus") -> int:
     return parse_count(text, where, LARGEST_CLUSTER, "--gpus 64")
 
 
-def planned(given: Given) -> Given:
-    """What was given, with the request of `--plan` where nothing else was typed."""
-    if given["plan"] is None:
-        return given
-    from zeroplan.formats.plan_file import read_plan
-
-    found: dict[str, object] = {**read_plan(given["plan"])}
-    aside = {second for first, second in CLASHES if typed(first)} | ({"gpu", "node"} if typed("memory") else set())
-    kept = {name: value for name, value in found.items() if not typed(name) and name not in aside}
-    if "memory" in kept:
-        kept |= {"gpu": ()}
-    return cast("Given", {**given, **kept})
-
-
 def _settled(given: Given) -> Given:
     """What was given, less what environment variables say against the command line."""
     aside = {second for first, second in CLASHES if typed(first) and not typed(second)}
@@ -161,11 +136,6 @@ def _scheme(given: Given, framework: Framework) -> Scheme:
     from zeroplan.cli.scheme import read_scheme
 
     return read_scheme(given, framework)
-
-
-def _parts(texts: tuple[str, ...]) -> list[str]:
-    """The parts of repeated options and of comma-separated ones."""
-    return [part for text in texts for part in text.split(",")]
 
 
 def _known(value: T | None) -> T:
@@ -209,11 +179,11 @@ def _recipe(presets: Presets, given: Given, framework: Framework | None) -> Reci
 
 
 def _stages(texts: tuple[str, ...]) -> tuple[int, ...]:
-    parts = _parts(texts)
-    for text in parts:
-        if text.strip() not in map(str, STAGES):
+    asked = parts(texts)
+    for text in asked:
+        if text not in map(str, STAGES):
             raise InputError("--stage", f"{printable(text)} is not a ZeRO stage.", "Stages are 0, 1, 2 and 3.")
-    return tuple(sorted({int(text) for text in parts})) or STAGES
+    return tuple(sorted({int(text) for text in asked})) or STAGES
 
 
 def _cards(presets: Presets, given: Given, otherwise: Cards) -> tuple[Card, ...]:
@@ -223,7 +193,7 @@ def _cards(presets: Presets, given: Given, otherwise: Cards) -> tuple[Card, ...]
     if given["memory"] is not None:
         return (Card(gpu=_own_card(parse_size(given["memory"], "--memory")), node=node),)
     faults = Faults()
-    named = [faults.attempt(partial(_named_card, presets, name, node)) for name in _parts(given["gpu"])]
+    named = [faults.attempt(partial(_named_card, presets, name, node)) for name in parts(given["gpu"])]
     faults.report()
     if named:
         return tuple({card.gpu.name: card for card in named if card}.values())

@@ -31,6 +31,11 @@ def typed(*options: str) -> bool:
     return any(source(option) is ParameterSource.COMMANDLINE for option in options)
 
 
+def parts(texts: tuple[str, ...]) -> list[str]:
+    """The parts of repeated options and of comma-separated ones."""
+    return [part.strip() for text in texts for part in text.split(",")]
+
+
 def read_workload(
     presets: Presets, given: Given, framework: Framework, model: Model | None, assumed: dict[str, int]
 ) -> Workload | None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
-from zeroplan.cli.asking import Asked, ask, no_cards, planned
+from zeroplan.cli.asking import Asked, ask, no_cards
 from zeroplan.cli.batch import missing, typed
 from zeroplan.cli.options import OUTPUT, QUESTION, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.output import show
+from zeroplan.cli.planned import planned
 from zeroplan.core.compare import SORTS, Comparison, answers_to, compare, in_cheapest_node
 from zeroplan.core.hardware import Gpu, Node
 from zeroplan.core.question import Question
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     heading=QUESTION,
     multiple=True,
     metavar="OPTIONS",
-    help='Strategies side by side: "stage=3,offload=optimizer".',
+    help='Side by side: "stage=3,offload=optimizer", "quantize=weights+gradients".',
 )
 @click.option(
     "--sort",
@@ -112,6 +113,8 @@ def _asked(given: Given, text: str) -> Asked:
 
 def _rented(asked: Asked) -> Question:
     """The question with every card in the node that is the cheapest to rent."""
+    if asked.question.scheme.offloads:  # a verdict is of the node then, and all commands give the same
+        return asked.question
     nodes = [node for node in asked.presets.all("node") if isinstance(node, Node)]
     question = asked.question
     return replace(question, cards=tuple(in_cheapest_node(card, nodes, question.gpus) for card in question.cards))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from zeroplan.cli.batch import parts
 from zeroplan.core.scheme import LARGEST_GROUP, NEVER_ZERO, PLACES, QUANTIZED, TIERS, Scheme
 from zeroplan.errors import Faults, InputError, printable, unknown_name
 from zeroplan.units import parse_count
@@ -24,11 +25,6 @@ LIKE = {
 NOWHERE = "none"
 ON, OFF = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
 LARGEST_SETTING = 10**18
-
-
-def parts(texts: tuple[str, ...]) -> list[str]:
-    """The parts of repeated options and of comma-separated ones."""
-    return [part.strip() for text in texts for part in text.split(",")]
 
 
 def offloads(texts: tuple[str, ...]) -> dict[str, str]:
@@ -66,7 +62,12 @@ def read_scheme(given: Given, framework: Framework) -> Scheme:
 
 
 def _group(text: str | None, where: str) -> int:
-    return 0 if text is None else parse_count(text, where, LARGEST_GROUP, f"{where} 8")
+    if text is None or text.strip() == "0":
+        return 0
+    size = parse_count(text, where, LARGEST_GROUP, f"{where} 8")
+    if where == "--hpz" and size == 1:
+        raise InputError(where, "a copy that one GPU has for itself divides nothing.", "0 is off; example: --hpz 8.")
+    return size
 
 
 def _quantize(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -78,19 +79,19 @@ def _quantize(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _settings(texts: tuple[str, ...], framework: Framework) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
-    switches: list[str] = []
+    switches: dict[str, bool] = {}
     limits: dict[str, int] = {}
     for text in parts(texts):
         name, equals, value = (piece.strip() for piece in text.partition("="))
         where = f"--set {name}" if name.isidentifier() else "--set"
         if name in framework.switches:
-            switches += [name] if _is_on(value, where, bool(equals)) else []
+            switches[name] = _is_on(value, where, bool(equals))
         elif name in framework.limits:
             nothing = value == "0" and name not in NEVER_ZERO
             limits[name] = 0 if nothing else parse_count(value, where, LARGEST_SETTING, f"{where}=2e8")
         else:
             raise _unknown(name, framework)
-    return tuple(dict.fromkeys(switches)), tuple(limits.items())
+    return tuple(name for name, on in switches.items() if on), tuple(limits.items())
 
 
 def _is_on(value: str, where: str, given: bool) -> bool:

@@ -12,6 +12,7 @@ from zeroplan.cli.asking import Asked, ask
 from zeroplan.cli.batch import check_activations, typed
 from zeroplan.cli.options import SCHEME, GroupedCommand, GroupedOption, shared, starting
 from zeroplan.cli.output import show
+from zeroplan.core.ladder import ladder
 from zeroplan.core.question import WORKLOAD_FIELDS
 from zeroplan.core.solve import SOLVERS, Solution, solve
 from zeroplan.errors import InputError, unknown_name
@@ -56,6 +57,9 @@ def command(what: str, allow: str | None, **given: Unpack[Given]) -> int:
     asked = ask(given, assumed={field: SEVERAL if field == "gpus" else 1})
     if field in WORKLOAD_FIELDS:
         check_activations(asked.question, f"solve {what}")
+    if allow and not any(True for _ in ladder(asked.question)):
+        name = asked.question.framework.name
+        raise InputError("--allow", f"no offload is modelled for {name} here, or one is asked for.", "Leave it out.")
     solutions = solve(asked.question, what, offload=allow is not None)
 
     def table(style: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from zeroplan.cli.batch import NEEDS_SEQ_LEN, typed
+from zeroplan.cli.planned import FOLLOW, default
 from zeroplan.errors import InputError, printable, unknown_name
 
 if TYPE_CHECKING:
@@ -12,8 +14,12 @@ if TYPE_CHECKING:
 VARIES = (
     *("stage", "offload", "shard_group", "hpz", "quantize", "set", "framework", "recipe", "grad_accum"),
     *("seq_len", "micro_batch", "recompute", "attention", "loss", "fused", "optimizer_kernel", "compiled"),
+    *("experts", "headroom"),
 )
 """The options that can be of one strategy and not of another."""
+LIKE = {"compile": "compiled"}
+JOINED = "+"
+"""Between the parts of one value, as a comma is in an option: quantize=weights+gradients."""
 SEVERAL = ("stage", "offload", "quantize", "set")
 """Those that can be given more than once."""
 
@@ -24,6 +30,7 @@ def strategy(given: Given, text: str) -> Given:
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         option = name.removeprefix("--").replace("-", "_").lower()
+        option, value = LIKE.get(option, option), value.replace(JOINED, ",")
         if not name:
             raise InputError("--strategy", "has an empty part.", 'Example: --strategy "stage=3,offload=optimizer".')
         if option not in VARIES:
@@ -37,4 +44,17 @@ def strategy(given: Given, text: str) -> Given:
             raise InputError("--strategy", f"{printable(name)} stands twice in one strategy.")
         else:
             found[option] = value
-    return cast("Given", {**given, **found})
+    _check_idle(given, found)
+    follows = [name for name in FOLLOW if "framework" in found and name not in found and not typed(name)]
+    return cast("Given", {**given, **{name: default(name) for name in follows}, **found})
+
+
+def _check_idle(given: Given, found: dict[str, object]) -> None:
+    """Raise for a part that changes nothing, as the option itself would."""
+    seq_len = found.get("seq_len", given["seq_len"])
+    idle = [name for name in NEEDS_SEQ_LEN if name in found]
+    if seq_len is None and idle:
+        name = idle[0].replace("_", "-")
+        raise InputError("--strategy", f"{name} changes nothing without --seq-len.", "Add --seq-len 4096.")
+    if "seq_len" in found and given["model"] is None:
+        raise InputError("--strategy", "seq-len needs the model's shape.", "Give --model instead of --params.")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from zeroplan.core.meters import taken_bytes
 from zeroplan.core.question import Question
-from zeroplan.core.verdict import CardAnswer, StageAnswer
+from zeroplan.core.verdict import CardAnswer, StageAnswer, fit
 
 if TYPE_CHECKING:
     from zeroplan.core.ladder import Offloaded
@@ -26,6 +27,8 @@ class Advice(NamedTuple):
     """Where nothing fits: the highest stage and the fewest GPUs at which it does."""
     offloaded: Offloaded | None
     """Where nothing fits: the cheapest offload with which something does."""
+    ungrouped: int | None
+    """Where nothing fits in groups: the lowest stage that fits over all GPUs."""
 
 
 def advise(question: Question, answer: CardAnswer, shipped: CardAnswer | None) -> Advice:
@@ -36,7 +39,16 @@ def advise(question: Question, answer: CardAnswer, shipped: CardAnswer | None) -
         binding=_binding(question, answer),
         way_out=None if answer.recommended else _way_out(question, answer),
         offloaded=None if answer.recommended else _offloaded(question, answer),
+        ungrouped=None if answer.recommended else _ungrouped(question, answer),
     )
+
+
+def _ungrouped(question: Question, answer: CardAnswer) -> int | None:
+    if not question.scheme.shard_group:
+        return None
+    whole = replace(question, scheme=replace(question.scheme, shard_group=0), cards=(answer.card,))
+    best = fit(whole)[0].recommended
+    return best.stage if best else None
 
 
 def _offloaded(question: Question, answer: CardAnswer) -> Offloaded | None:

@@ -7,7 +7,7 @@ from zeroplan.core.ledger import Ledger, Traffic
 from zeroplan.core.plan import Plan
 from zeroplan.core.states import model_states
 from zeroplan.core.timing import Time, copy_time, traffic_time
-from zeroplan.core.traffic import ratio_to_data_parallel, traffic
+from zeroplan.core.traffic import activation_copies, ratio_to_data_parallel, traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -36,10 +36,11 @@ class Estimate:
 
 def estimate(plan: Plan) -> Estimate:
     """Both ledgers of a plan."""
-    moved = traffic(plan)
+    moved, held = traffic(plan), memory(plan)
+    moved = moved._replace(copies=(*moved.copies, *activation_copies(plan, held)))
     return Estimate(
         plan=plan,
-        memory=memory(plan),
+        memory=held,
         traffic=moved,
         time=traffic_time(moved, plan.cluster),
         copy_time=copy_time(moved, plan.cluster),

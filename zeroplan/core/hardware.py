@@ -234,6 +234,11 @@ class Cluster:
         return -(-self.gpus // self.gpus_per_node)
 
     @property
+    def whole_nodes(self) -> int:
+        """Nodes that the GPUs fill without rest; 0 where they do not."""
+        return self.likely_nodes if self.gpus == self.likely_nodes * self.gpus_per_node else 0
+
+    @property
     def fills_its_nodes(self) -> bool:
         """Whether no GPU of a node is left out."""
         return self.node is not None and self.gpus % self.node.gpus_per_node == 0

@@ -8,7 +8,6 @@ from zeroplan.core.ledger import Ledger
 from zeroplan.core.meters import Range
 from zeroplan.core.moments import MOMENTS
 from zeroplan.core.plan import Plan
-from zeroplan.core.rules import ONCE_A_NODE
 from zeroplan.core.sharding import largest_tensor_shard
 
 GPU_MEMORY, RAM, NVME, NVME_BUFFER = "GPU memory", "host RAM", "NVMe", "NVMe buffer"
@@ -50,15 +49,14 @@ def resources(plan: Plan, memory: Ledger) -> tuple[Resource, ...]:
 
 
 def host_bytes(plan: Plan, memory: Ledger) -> Range:
-    """Host memory of one node: what its ranks keep there at most at one moment, and what comes on top of tensors."""
-    most = max(_at(plan, memory, moment) for moment in MOMENTS)
+    """Host memory of one node: what its ranks keep there at most at one moment of training, and what comes on top of
+    tensors. What is gathered to write a checkpoint of whole weights is apart: DeepSpeed does not by default."""
+    most = max(_at(plan, memory, moment) for moment in MOMENTS if moment != "save")
     return Range(*(-(-most * percent // 100) for percent in HOST_PERCENT))
 
 
 def _at(plan: Plan, memory: Ledger, moment: str) -> int:
-    alive = [term for term in memory.terms if term.tier == "cpu" and moment in term.moments]
-    once = sum(term.bytes for term in alive if term.name in ONCE_A_NODE)
-    return once + plan.cluster.gpus_per_node * sum(term.bytes for term in alive if term.name not in ONCE_A_NODE)
+    return plan.cluster.gpus_per_node * memory.bytes_at(moment, "cpu")
 
 
 def load_bytes(plan: Plan) -> Range:

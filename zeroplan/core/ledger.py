@@ -10,6 +10,8 @@ from zeroplan.core.scheme import TIERS
 
 STATES = "states."
 """The prefix of the terms that are model states; the rest are buffers and copies."""
+CHECKPOINTS = "activations.checkpoints"
+"""The inputs of all blocks that are computed again."""
 
 
 class Term(NamedTuple):
@@ -152,7 +154,3 @@ class Traffic(NamedTuple):
     def elements(self) -> int:
         """Elements moved per optimizer step, without (N-1)/N."""
         return sum(transfer.elements for transfer in self.transfers)
-
-    def copied_bytes(self, *kinds: str) -> int:
-        """Bytes that one GPU's copies of these kinds move per optimizer step."""
-        return sum(copy.wire_bytes for copy in self.copies if copy.collective in kinds)

@@ -68,20 +68,18 @@ def binding(question: Question, card: Card, answer: StageAnswer) -> Binding | No
 def _mends(question: Question, card: Card, found: Estimate) -> Iterator[Mend]:
     before, usable = taken_bytes(found), question.usable_bytes(card)
     for option, other, price in _tried(question, found.plan.strategy.stage):
-        saved = before - taken_bytes(other)
-        if saved * WORTH >= before:
-            yield Mend(
-                option=option,
-                saved_bytes=saved,
-                taken_bytes=taken_bytes(other),
-                price=price or _traffic(found, other),
-                verdict=verdict(
-                    need(other.plan, other.memory),
-                    question.budget_bytes(card),
-                    usable,
-                    resources(on_card(other.plan, card), other.memory),
-                ),
-            )
+        saved, now = before - taken_bytes(other), taken_bytes(other)
+        if saved * WORTH < before:
+            continue
+        host = resources(on_card(other.plan, card), other.memory)
+        alone = verdict(need(other.plan, other.memory), question.budget_bytes(card), usable, host)
+        yield Mend(
+            option=option,
+            saved_bytes=saved,
+            taken_bytes=now,
+            price=price or _traffic(found, other),
+            verdict=alone,
+        )
 
 
 @lru_cache(maxsize=4)
@@ -97,6 +95,8 @@ def _changes(question: Question, stage: int) -> Iterator[Change]:
     work = question.workload
     assert work is not None  # the caller checked
     yield from _free(question, stage, work)
+    if question.scheme.shard_group:
+        yield "--shard-group 0", replace(question, scheme=replace(question.scheme, shard_group=0)), stage, ""
     for higher in _higher_stages(question, stage):
         yield f"--stage {higher}", question, higher, ""
     if work.micro_batch > 1:

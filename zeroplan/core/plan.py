@@ -58,7 +58,7 @@ class Plan:
         check_runs(self.framework, self.recipe)
         if self.framework.stage(self.strategy.stage, self.recipe.name) is None:
             raise stage_lacking(self.framework, self.recipe, self.strategy.stage)
-        check_scheme(self.framework, self.recipe, self.scheme, self.strategy.stage, self.gpus)
+        check_scheme(self.framework, self.recipe, self.strategy, self.gpus)
 
     @property
     def scheme(self) -> Scheme:
@@ -72,18 +72,24 @@ class Plan:
         return found
 
     @property
+    def rules_of(self) -> int:
+        """The stage whose rules say what is held and sent."""
+        return self.strategy.stage if self.stage.like is None else self.stage.like
+
+    @property
     def traits(self) -> frozenset[str]:
-        """What the rules of a framework depend on: the scheme, and `accumulating`, `activations`, `recomputing`,
-        `several-gpus`, `qgZ` and the optimizer's kernel."""
+        """What the rules of a framework depend on: the scheme, settings that are 0 (`name=0`), `accumulating`,
+        `activations`, `recomputing`, `several-gpus`, `qgZ` and the optimizer's kernel."""
         there = {
             self.strategy.kernel: True,
             "accumulating": self.accumulating,
             "activations": self.workload is not None,
             "recomputing": self.workload is not None and self.workload.recomputes,
             "several-gpus": self.gpus > 1,
-            QGZ: QUANTIZE + "gradients" in self.scheme.features and self.cluster.likely_nodes > 1,
+            QGZ: QUANTIZE + "gradients" in self.scheme.features and self.cluster.whole_nodes > 1,
         }
-        return self.scheme.traits.union(name for name, holds in there.items() if holds)
+        nothing = (f"{name}=0" for name in self.framework.limits if self.limit(name) == 0)
+        return self.scheme.traits.union(nothing, (name for name, holds in there.items() if holds))
 
     def limit(self, name: str) -> int:
         """A number of the framework's, in elements, as it is set or by default."""
@@ -92,7 +98,7 @@ class Plan:
     @property
     def holdings(self) -> tuple[Holding, ...]:
         """What the framework keeps beside the states under this plan."""
-        held = self.framework.held(self.strategy.stage, self.recipe.name, self.traits)
+        held = self.framework.held(self.rules_of, self.recipe.name, self.traits)
         return tuple(holding for holding in held if self.workload is not None or not holding.needs_model)
 
     def tier(self, role: str) -> str:
@@ -123,24 +129,35 @@ class Plan:
         return self.strategy.grad_accum > 1
 
 
-def check_scheme(framework: Framework, recipe: Recipe, scheme: Scheme, stage: int, gpus: int) -> None:
+def check_scheme(framework: Framework, recipe: Recipe, strategy: Strategy, gpus: int) -> None:
     """Raise for what the framework does not do at this stage with this recipe, or not over so many GPUs."""
+    scheme = strategy.scheme
     for name in scheme.features:
-        offered = framework.offered(name, recipe.name)
-        if not offered:
-            raise _lacking(framework, recipe, name)
-        found = [feature for feature in offered if stage in feature.stages]
-        if not found:
-            stages = sorted({number for feature in offered for number in feature.stages})
-            has = f"{framework.name} has it at stage {', '.join(map(str, stages))}, not {stage}."
-            raise InputError(option_of(name), has, f"Add --stage {stages[-1]}.")
-        _check_tier(framework, scheme, found[0])
-        for other in found[0].without:
+        feature = _offered(framework, recipe, name, strategy.stage)
+        _check_tier(framework, scheme, feature)
+        for other in feature.without:
             if other in scheme.features:
                 raise InputError(option_of(name), f"is not modelled together with {option_of(other)}.")
+        needed = feature.accumulates_with
+        if needed and strategy.grad_accum > 1 and needed not in scheme.features:
+            problem = f"{framework.name} does not accumulate gradients with it unless {needed}."
+            raise InputError(option_of(name), problem, f"Add {option_of(needed)}=true, or leave out --grad-accum.")
     for name, size in ((SHARD_GROUP, scheme.shard_group), (SECONDARY, scheme.hpz)):
         if size and gpus % size:
             raise InputError(option_of(name), f"{gpus} GPUs are not a multiple of {size}.", "Choose a divisor.")
+
+
+def _offered(framework: Framework, recipe: Recipe, name: str, stage: int) -> Feature:
+    """A feature at a stage; raises where the framework has it elsewhere only, or not at all."""
+    offered = framework.offered(name, recipe.name)
+    if not offered:
+        raise _lacking(framework, recipe, name)
+    found = [feature for feature in offered if stage in feature.stages]
+    if not found:
+        stages = sorted({number for feature in offered for number in feature.stages})
+        has = f"{framework.name} has it at stage {', '.join(map(str, stages))}, not {stage}."
+        raise InputError(option_of(name), has, f"Add --stage {stages[-1]}.")
+    return found[0]
 
 
 def option_of(feature: str) -> str:
@@ -163,10 +180,12 @@ def _check_tier(framework: Framework, scheme: Scheme, feature: Feature) -> None:
 
 
 def _lacking(framework: Framework, recipe: Recipe, name: str) -> InputError:
-    known = [f.name for f in framework.features if framework.offered(f.name, recipe.name)]
-    options = dict.fromkeys(map(option_of, known))
-    has = f"Modelled are {', '.join(options)}." if options else ""
+    known = {f.name: f.what for f in framework.features if framework.offered(f.name, recipe.name)}
+    alike = next((other for other in known if name.startswith(OFFLOAD) and other.startswith(OFFLOAD)), None)
     problem = f"not modelled for {framework.name} with recipe {recipe.name}."
+    if alike:
+        return InputError(option_of(name), problem, f"It has {option_of(alike)}: {known[alike]}.")
+    has = f"Modelled are {', '.join(map(option_of, known))}." if known else ""
     return InputError(option_of(name), problem, has)
 
 

@@ -67,7 +67,7 @@ class Question:
         if not known:
             raise stage_lacking(self.framework, self.recipe, self.stages[0])
         if not any(map(self.offers, known)):
-            check_scheme(self.framework, self.recipe, self.scheme, known[-1], self.gpus)
+            check_scheme(self.framework, self.recipe, self._strategy(known[-1], self.scheme), self.gpus)
 
     @property
     def params(self) -> int:
@@ -83,7 +83,7 @@ class Question:
         if self.framework.stage(stage, self.recipe.name) is None:
             return False
         try:
-            check_scheme(self.framework, self.recipe, scheme or self.scheme, stage, self.gpus)
+            check_scheme(self.framework, self.recipe, self._strategy(stage, scheme or self.scheme), self.gpus)
         except InputError:
             return False
         return True
@@ -95,9 +95,12 @@ class Question:
             recipe=self.recipe,
             framework=self.framework,
             cluster=self._cluster(card),
-            strategy=Strategy(stage=stage, grad_accum=self.grad_accum, kernel=self.kernel, scheme=self.scheme),
+            strategy=self._strategy(stage, self.scheme),
             workload=self.workload if self.counts_activations else None,
         )
+
+    def _strategy(self, stage: int, scheme: Scheme) -> Strategy:
+        return Strategy(stage=stage, grad_accum=self.grad_accum, kernel=self.kernel, scheme=scheme)
 
     def gpus_per_node(self, card: Card) -> int:
         """Of what the ledgers depend on in the card's node, where they do; else 0."""

@@ -22,7 +22,7 @@ TYPES = ("compute", "gradients", "weights", "optimizer", "fp32", "fp64", "gather
 """Element types of buffers and transfers: the recipe's compute, gradient or weight type, or all its optimizer states;
 so many bits; or what weights are gathered in, the compute type or 8 bits with scales."""
 COUNTS = (
-    *("params", "shard", "secondary", "reuse_kept"),
+    *("params", "shard", "secondary", "reuse_kept", "live_kept", "unkept_shard"),
     *("matrices", "node_matrices", "vectors", "gradient_scales", "node_scales"),
 )
 """Element counts that every plan has; a framework adds its own limits."""
@@ -40,6 +40,7 @@ MODEL_COUNTS = (
     "first_blocks",
     "linear",
     "regathered",
+    "regathered_shard",
     "tied_block",
     "tied_head",
     "module_pair",
@@ -53,8 +54,6 @@ MODEL_COUNTS = (
 """Element counts that need the model's modules: what uses them is counted only with the activations."""
 TIMES = ("step", "micro-batch", "later")
 """How often: once a step, in each micro-batch, or in each but the first."""
-ONCE_A_NODE = ("save.gathered_weights",)
-"""The terms on the host that only the first rank has."""
 SELECTIVE = ("attention", "matmuls")
 """What selective recomputation keeps: all but the attention core, or every second matrix product."""
 
@@ -191,6 +190,8 @@ class Feature:
     """Of an offload: where to."""
     without: tuple[str, ...] = ()
     """What it does not work with, or is not modelled with."""
+    accumulates_with: str = ""
+    """The feature without which it does not work with several micro-batches a step."""
     source: str
 
     @property
@@ -216,8 +217,12 @@ class Stage:
     """Only where these traits of the plan are there, or are `not`."""
     shards: tuple[str, ...] = ()
     """The roles whose states are divided over the GPUs."""
+    like: int | None = None
+    """The stage whose rules it follows, where not its own."""
     places: Mapping[str, str] = field(default_factory=dict)
     """Where the states of a role are, a tier or one of PLACES, where not with their own."""
+    saves: tuple[str, ...] = ("parameters", "optimizer")
+    """The roles whose states a checkpoint to resume from has."""
     gradients_alive: tuple[str, ...] = ("backward", "step")
     gradients_alive_accumulating: tuple[str, ...] = ("forward", "backward", "step")
     gradients_stream: str = "compute"
@@ -230,6 +235,7 @@ class Stage:
         check_member("stage", self.stage, STAGES)
         check_members(f"stage {self.stage}, places", self.places.values(), (*TIERS, *PLACES))
         check_members(f"stage {self.stage}, shards", self.shards, ROLES)
+        check_members(f"stage {self.stage}, saves", self.saves, ROLES)
         check_members(f"stage {self.stage}, gradients_alive", self.gradients_alive, PHASES)
         check_members(f"stage {self.stage}, gradients_alive", self.gradients_alive_accumulating, PHASES)
         check_members(f"stage {self.stage}, gradients_in_backward", self.gradients_in_backward, BACKWARD)

@@ -185,7 +185,7 @@ def _regathered(plan: Plan) -> Elements:
         return Elements(0, "0", {})
     blocks, down = model.params - model.root_params, model.layers * model.largest_down
     inputs = {"block_params": blocks, "layers": model.layers, "down_projection": model.largest_down}
-    return Elements(blocks - down, "block_params - layers * down_projection", inputs)
+    return Elements(blocks - down, "(block_params - layers * down_projection)", inputs)
 
 
 def _packed(plan: Plan) -> bool:
@@ -253,12 +253,36 @@ def _node_scales(plan: Plan) -> Elements:
     return _gradient_scales(plan).over(group_of(plan, "node"))
 
 
+def _unkept_shard(plan: Plan) -> Elements:
+    """One GPU's part of what the backward pass gathers again: all but what the reuse distance keeps."""
+    everything = whole(plan.params)
+    kept = _bounded(everything, "min", _reuse_kept(plan))
+    left = Elements(everything.count - kept.count, f"(params - {kept.formula})", kept.inputs)
+    return left.over(group_of(plan, "shard"))
+
+
+def _regathered_shard(plan: Plan) -> Elements:
+    """One GPU's part of what is gathered a third time."""
+    found = _regathered(plan)
+    return found.over(group_of(plan, "shard"))
+
+
+def _live_kept(plan: Plan) -> Elements:
+    """What stays gathered with prefetching: as much as may be alive, or what the reuse distance keeps."""
+    most = plan.limit("stage3_max_live_parameters")
+    live = Elements(most, "max_live_parameters", {"max_live_parameters": most})
+    return _bounded(live, "max", _reuse_kept(plan))
+
+
 _SPECIAL: dict[str, Callable[[Plan], Elements]] = {
     "row_padding": _row_padding,
     "tensor_padding": _tensor_padding,
     "regathered": _regathered,
+    "regathered_shard": _regathered_shard,
+    "unkept_shard": _unkept_shard,
     "overhang": _overhang,
     "reuse_kept": _reuse_kept,
+    "live_kept": _live_kept,
     "secondary": _secondary,
     "matrices": _matrices,
     "node_matrices": _node_matrices,

@@ -2,8 +2,9 @@
 
 What a plan needs never falls with more parameters or tokens, so each answer is the last integer on the good side of
 one crossing. The crossing is found exactly: a first guess from the line through both ends, then a bracket around it,
-halved until good and bad are neighbours. With more GPUs a plan needs less but for one thing: where slices cut tensors
-depends on their number. Below the crossing without that, nothing fits; from there the numbers are tried in turn.
+halved until good and bad are neighbours. With more GPUs a plan needs less but for two things: where slices cut tensors
+depends on their number, and a host needs more for each GPU of its node. So the numbers within a node are tried in turn
+where something is off the GPU. Below the crossing without cut tensors nothing fits; from there on, again in turn.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Protocol
 
 from zeroplan.core.choices import LARGEST_BATCH, LONGEST_SEQUENCE
 from zeroplan.core.estimate import memory
-from zeroplan.core.hardware import LARGEST_CLUSTER
+from zeroplan.core.hardware import LARGEST_CLUSTER, USUAL_GPUS_PER_NODE
 from zeroplan.core.host import GPU_MEMORY, resources
 from zeroplan.core.ladder import ladder
 from zeroplan.core.ledger import Ledger
@@ -83,11 +84,18 @@ def solve(question: Question, what: str, offload: bool = False) -> list[Solution
 
 
 def _best(solutions: list[Solution], solver: Solver) -> Solution:
-    """The first of those with the best answer."""
-    known = [solution for solution in solutions if solution.answer is not None]
-    if not known:
-        return solutions[0]
-    return (min if solver.fewest else max)(known, key=lambda solution: solution.answer or 0)
+    """The first of those with the best answer, and of these with the best tight one; without any, the last, which has
+    most off the GPU."""
+    worst = -solver.last - 1
+
+    def rank(solution: Solution) -> tuple[int, int]:
+        sign = -1 if solver.fewest else 1
+        answers = (solution.answer, solution.tight_answer)
+        good, tight = (worst if answer is None else sign * answer for answer in answers)
+        return good, tight
+
+    best = max(solutions, key=rank)
+    return solutions[-1] if best.tight_answer is None else best
 
 
 def max_params(question: Question, card: Card, stage: int) -> int | None:
@@ -132,7 +140,7 @@ def _solution(question: Question, card: Card, stage: int, solver: Solver) -> Sol
         card=card,
         stage=stage,
         answer=answer,
-        tight_answer=_solved(least, solver, question),
+        tight_answer=_solved(least, solver, question, _in_turn(question, card)),
         peak_bytes=peak,
         at_limit=not solver.fewest and answer == _last(question, solver),
         binding=_binding(question, card, stage, solver, answer),
@@ -146,7 +154,7 @@ def _within_budget(question: Question, card: Card, stage: int, solver: Solver) -
     def comfortable(at: int, whole: bool = True) -> int:
         return max(_overs(question.at(solver.field, at * unit), card, stage, whole).values())
 
-    return _solved(comfortable, solver, question)
+    return _solved(comfortable, solver, question, _in_turn(question, card))
 
 
 def _overs(question: Question, card: Card, stage: int, whole: bool = True, least: bool = False) -> dict[str, int]:
@@ -172,6 +180,14 @@ def _binding(question: Question, card: Card, stage: int, solver: Solver, answer:
     return max(overs, key=overs.__getitem__)
 
 
+def _in_turn(question: Question, card: Card) -> int:
+    """Up to how many GPUs each number is tried: a node's, where something is off the GPU, since its host needs more for
+    each of them; from full nodes on more GPUs never need more of any."""
+    if not question.scheme.offloads:
+        return 0
+    return card.node.gpus_per_node if card.node else USUAL_GPUS_PER_NODE
+
+
 def _unit(question: Question, solver: Solver) -> int:
     """What the answer is a multiple of: the GPUs of whole groups."""
     return question.scheme.unit if solver.field == "gpus" else 1
@@ -192,17 +208,22 @@ class Needed(Protocol):
     def __call__(self, at: int, whole: bool = True) -> int: ...
 
 
-def _fewest(value_at: Needed, last: int) -> int | None:
-    """The least value that fits, from where it does without what does not shrink steadily."""
+def _fewest(value_at: Needed, last: int, in_turn: int) -> int | None:
+    """The least value that fits: of the first `in_turn`, each in turn; then from where it does without what does not
+    shrink steadily."""
+    first = next((at for at in range(1, min(in_turn, last) + 1) if value_at(at) <= 0), None)
+    return first if first is not None or in_turn >= last else _fewest_of_many(value_at, in_turn + 1, last)
 
+
+def _fewest_of_many(value_at: Needed, least: int, last: int) -> int | None:
     def steady(at: int) -> int:
         return value_at(at, whole=False)
 
-    first, most = steady(1), steady(last)
+    first, most = steady(least), steady(last)
     if most > 0:
         return None
-    guess = -(-(first - most) // max(-most, 1))
-    start = 1 if first <= 0 else crossing(steady, 0, good=last, bad=1, guess=guess)
+    guess = least + -(-(first - most) // max(-most, 1))
+    start = least if first <= 0 else crossing(steady, 0, good=last, bad=least, guess=guess)
     found = next((at for at in range(start, min(start + IN_TURN, last + 1)) if value_at(at) <= 0), None)
     bad, step = start + IN_TURN - 1, IN_TURN
     while found is None and bad < last:
@@ -213,10 +234,10 @@ def _fewest(value_at: Needed, last: int) -> int | None:
     return found
 
 
-def _solved(value_at: Needed, solver: Solver, question: Question) -> int | None:
+def _solved(value_at: Needed, solver: Solver, question: Question, in_turn: int) -> int | None:
     last, unit = _last(question, solver), _unit(question, solver)
     if solver.fewest:
-        found = _fewest(value_at, last // unit)
+        found = _fewest(value_at, last // unit, -(-in_turn // unit))
         return None if found is None else found * unit
     first, most = value_at(1), value_at(last)
     if first > 0:

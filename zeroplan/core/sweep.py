@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from zeroplan.core.estimate import Estimate, estimate
-from zeroplan.core.host import resources
+from zeroplan.core.host import Resource, resources
 from zeroplan.core.meters import need
 from zeroplan.core.question import Card, Question, on_card
-from zeroplan.core.verdict import NOT_OFFERED, verdict
+from zeroplan.core.verdict import NOT_OFFERED, short_of, verdict
 
 FIELDS = {
     "gpus": "gpus",
@@ -35,6 +35,14 @@ class SweepPoint:
         budget, usable = self.question.budget_bytes(card), self.question.usable_bytes(card)
         host = resources(on_card(found.plan, card), found.memory)
         return verdict(need(found.plan, found.memory), budget, usable, host)
+
+    def short(self, stage: int, card: Card) -> Resource | None:
+        """What is too little beside the GPU's memory, where that keeps it from fitting."""
+        found = self.estimates[stage]
+        if found is None:
+            return None
+        host = resources(on_card(found.plan, card), found.memory)
+        return short_of(need(found.plan, found.memory), self.question.budget_bytes(card), host)
 
 
 def sweep(question: Question, over: str, values: Iterable[int]) -> list[SweepPoint]:

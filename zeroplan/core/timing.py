@@ -94,13 +94,14 @@ def rings_across(cluster: Cluster, gpus: int, stride: int = 1) -> int:
     """
     assert cluster.node is not None  # the caller checked
     domain = cluster.node.domain_gpus
-    if cluster.gpus <= domain:
+    domains = -(-cluster.gpus // domain)
+    if domains == 1:
         return 0
     if stride > 1:
         return min(stride, domain)
-    if gpus > domain:
-        return 1
-    return 0 if divides(gpus, domain) else STRADDLING
+    if gpus <= domain and divides(gpus, domain):
+        return 0
+    return 1 if gpus == cluster.gpus or domains == 2 or divides(domain, gpus) else STRADDLING
 
 
 def link_bound(cluster: Cluster, gpus: int = 0, stride: int = 1) -> Bandwidth | None:
@@ -151,11 +152,11 @@ def measured_busbw(collective: str, cluster: Cluster, gpus: int = 0, stride: int
     return cluster.node.busbw_gb_per_s.get(collective, {}).get(str(cluster.nodes))
 
 
-def measured_by(cluster: Cluster) -> str:
-    """Who measured collectives on this hardware; empty where nobody did."""
+def measured_by(cluster: Cluster, gpus: int = 0) -> str:
+    """Who measured collectives over so many GPUs, 0: all, on this hardware; empty where nobody did."""
     if cluster.node is None or cluster.gpu is None:
         return ""
-    if cluster.gpus <= cluster.node.domain_gpus:
+    if (gpus or cluster.gpus) <= cluster.node.domain_gpus:
         return cluster.gpu.sources.get("busbw", "")
     return cluster.node.busbw_source
 

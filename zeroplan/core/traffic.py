@@ -2,7 +2,7 @@
 
 from zeroplan.core.buffers import element_bytes
 from zeroplan.core.collectives import PASSES
-from zeroplan.core.ledger import Traffic, Transfer
+from zeroplan.core.ledger import CHECKPOINTS, Ledger, Traffic, Transfer
 from zeroplan.core.moments import PHASES
 from zeroplan.core.plan import Plan
 from zeroplan.core.rules import COPIES, PLAIN_STAGE, TransferRule
@@ -12,7 +12,7 @@ from zeroplan.core.sharding import Elements, group_of, halved, in_eight_bits, ri
 
 def traffic(plan: Plan) -> Traffic:
     """What each GPU sends in one optimizer step; nothing on one GPU."""
-    rules = plan.framework.sent(plan.strategy.stage, plan.recipe.name, plan.traits)
+    rules = plan.framework.sent(plan.rules_of, plan.recipe.name, plan.traits)
     applied = sorted((rule for rule in rules if _applies(plan, rule)), key=lambda rule: PHASES.index(rule.phase))
     moved = [_transfer(plan, rule) for rule in applied]
     return Traffic(
@@ -31,6 +31,29 @@ def plain_gradient_bytes(plan: Plan) -> int:
     """Bytes of one gradient in the all-reduce of plain data parallelism under this plan's framework and recipe."""
     rules = plan.framework.sent(PLAIN_STAGE, plan.recipe.name, plan.traits - plan.scheme.traits)
     return element_bytes(plan.recipe, rules[0].type)
+
+
+def activation_copies(plan: Plan, memory: Ledger) -> list[Transfer]:
+    """The inputs of recomputed blocks on their way to the host and back, where they are kept there."""
+    found = [term for term in memory.terms if term.name == CHECKPOINTS and term.tier == "cpu"]
+    times = plan.strategy.grad_accum
+    return [
+        Transfer(
+            collective=kind,
+            what="block inputs",
+            phase=phase,
+            payload_bytes=term.bytes,
+            times_per_step=times,
+            wire_bytes=times * term.bytes,
+            elements=0,
+            formula=f"{times} * {term.formula}",
+            inputs=term.inputs,
+            source=term.source,
+            gpus=1,
+        )
+        for term in found
+        for kind, phase in (("copy to CPU", "forward"), ("copy to GPU", "backward"))
+    ]
 
 
 def _applies(plan: Plan, rule: TransferRule) -> bool:

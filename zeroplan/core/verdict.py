@@ -108,11 +108,12 @@ def _stage_answer(question: Question, card: Card, stage: int, found: Estimate | 
         estimate=found,
         meters=shown,
         host=host,
-        short=_short(need(plan, found.memory), budget, host),
+        short=short_of(need(plan, found.memory), budget, host),
     )
 
 
-def _short(needs: Need, budget_bytes: int, host: tuple[Resource, ...]) -> Resource | None:
+def short_of(needs: Need, budget_bytes: int, host: tuple[Resource, ...]) -> Resource | None:
+    """What is too little beside the GPUs, where the GPU's memory is enough."""
     if needs.comfortable > budget_bytes:
         return None
     short = (each for each in host if each.over > 0)

@@ -41,5 +41,6 @@ def parse_json(raw: bytes, path: str) -> object:
     except RecursionError as error:
         raise InputError(one_line(path), "is nested too deeply.") from error
     except ValueError as error:  # no JSON, no UTF-8, or an integer of thousands of digits
-        raise InputError(one_line(path), f"is not JSON: {printable(error, 100)}.") from error
+        why = "a number of thousands of digits" if "digits" in str(error) else printable(error, 100)
+        raise InputError(one_line(path), f"is not JSON: {why}.") from error
     return value

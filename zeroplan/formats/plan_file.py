@@ -11,6 +11,8 @@ from zeroplan.units import GB
 
 LARGEST_PLAN = 2**20
 """Bytes; an answer without its ledgers is a few thousand."""
+WITH_ACTIVATIONS, WITHOUT = "0.0", "0.1"
+"""The headroom where nothing is said of it, as it is saved."""
 ECHOED = ("bytes_per_parameter", "assumed")
 """What follows from the rest of a request."""
 Value = str | tuple[str, ...] | None
@@ -22,20 +24,24 @@ def read_plan(path: str) -> dict[str, Value]:
     The file is a JSON answer of zeroplan, or the `request` object alone.
     """
     data = read_json(path, LARGEST_PLAN * 64)
-    if isinstance(data, dict) and isinstance(data.get("request"), dict):
+    if isinstance(data, dict) and "request" in data:
         data = data["request"]
     if not isinstance(data, dict):
         raise InputError(one_line(path), "holds no request.", "Save one: zeroplan fit ... --format json > plan.json.")
     faults = Faults()
     options: dict[str, Value] = {}
     for key, value in data.items():
-        if key in ECHOED or value is None:
+        if key in ECHOED:
             continue
         found = faults.attempt(lambda key=key, value=value: _option(path, str(key), value))  # type: ignore[misc]
         options |= found or {}
     faults.report()
-    if "model" in options:
-        options.pop("params", None)
+    if options.get("model"):
+        options["params"] = None
+    if options.get("memory"):
+        options["gpu"] = ()
+    if options.get("headroom") == (WITH_ACTIVATIONS if options.get("seq_len") else WITHOUT):
+        options["headroom"] = None
     return options
 
 
@@ -45,7 +51,7 @@ def _option(path: str, key: str, value: object) -> dict[str, Value]:
     if reader is None:
         raise unknown_name(where, "part of a request", key, _READERS)
     name, read = reader
-    return {name: read(where, value)}
+    return {name: None if value is None else read(where, value)}
 
 
 def _text(where: str, value: object) -> str:

@@ -147,12 +147,14 @@ class CheckpointJson(TypedDict):
     """A checkpoint on disk; bytes."""
 
     resume_bytes: int
-    """All files to resume from: every state but the gradients, once."""
+    """All files to resume from: the states that the framework saves, once."""
     each_rank_bytes: int
     first_rank_bytes: int
     """The first rank's part, and what is not divided."""
     weights_bytes: int
     """One file of whole weights."""
+    ranks: int
+    """How many write a part: the GPUs of one group."""
 
 
 class StageJson(TypedDict):
@@ -192,6 +194,8 @@ class StageJson(TypedDict):
     copy_seconds: SecondsJson
     host: list[ResourceJson]
     """What each node needs beside its GPUs; empty where everything is on them."""
+    load_bytes: RangeJson | None
+    """Host memory of a node while weights are read: one copy, or as many as ranks where each reads all."""
     short_of: str | None
     """host RAM, NVMe or NVMe buffer, where that and not the GPU's memory keeps it from fitting."""
     checkpoint: CheckpointJson | None

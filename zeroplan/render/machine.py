@@ -10,6 +10,7 @@ from zeroplan import __version__
 from zeroplan.core.checkpoint import Checkpoint, checkpoint
 from zeroplan.core.estimate import Estimate, in_psi
 from zeroplan.core.hardware import Cluster
+from zeroplan.core.host import load_bytes
 from zeroplan.core.moments import MOMENTS, PHASES
 from zeroplan.core.timing import Time, link_bound, measured_by, node_bytes, transfer_time
 from zeroplan.core.verdict import CardAnswer, StageAnswer
@@ -170,7 +171,8 @@ def stage_json(question: Question, answer: StageAnswer) -> contract.StageJson:
         "copy_seconds": seconds_json(found.copy_time) if found else UNKNOWN_TIME,
         "host": [resource_json(each) for each in answer.host],
         "short_of": answer.short.name if answer.short else None,
-        "checkpoint": checkpoint_json(checkpoint(found.plan)) if found else None,
+        "load_bytes": _range(load_bytes(found.plan)) if found else None,
+        "checkpoint": checkpoint_json(checkpoint(found.plan, found.memory)) if found else None,
         "traffic_psi": found.psi if found else None,
         "wire_bytes": found.traffic.wire_bytes if found else None,
         "ratio_to_data_parallel": found.ratio_to_data_parallel if found else None,
@@ -198,6 +200,7 @@ def checkpoint_json(sizes: Checkpoint) -> contract.CheckpointJson:
         "each_rank_bytes": sizes.each_rank,
         "first_rank_bytes": sizes.first_rank,
         "weights_bytes": sizes.weights,
+        "ranks": sizes.ranks,
     }
 
 

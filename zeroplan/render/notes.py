@@ -20,6 +20,7 @@ def card_notes(question: Question, answer: CardAnswer, advice: Advice, unit: str
     shipped = _shipped_needs(question, answer, advice) or _shipped_costs(answer, advice, unit)
     remarks = (
         _upgrade(answer, advice, unit),
+        f"Without --shard-group {stage_label(advice.ungrouped)} fits" if advice.ungrouped is not None else "",
         _way_out(advice),
         _offload(advice, unit),
         f"{SHIPPED} {shipped}: {TRY_SHIPPED}" if shipped else "",
@@ -161,7 +162,7 @@ def _offload(advice: Advice, unit: str) -> str:
     may = "fits" if best.verdict == FITS else "may just fit"
     assert best.estimate is not None
     taken = format_size(taken_bytes(best.estimate), unit)
-    off = host(best, unit).rstrip(".")
+    off = host(best, unit).partition(". Reading")[0]
     return f"With {advice.offloaded.option} {stage_label(best.stage)} {may}, at {taken} {unit} per GPU. {off}"
 
 

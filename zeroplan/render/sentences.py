@@ -4,9 +4,11 @@ from shlex import quote
 
 from zeroplan.core.efficiency import left_by_copies
 from zeroplan.core.estimate import Estimate
-from zeroplan.core.host import NVME_BUFFER, Resource
+from zeroplan.core.host import NVME_BUFFER, Resource, load_bytes
+from zeroplan.core.ledger import Traffic
 from zeroplan.core.meters import taken_bytes
 from zeroplan.core.question import Question
+from zeroplan.core.timing import traffic_time
 from zeroplan.core.traffic import plain_gradient_bytes
 from zeroplan.core.verdict import FITS, TIGHT, CardAnswer, StageAnswer
 from zeroplan.render.labels import at_stages, listed, short_title, stage_label
@@ -38,6 +40,9 @@ def cards_summary(question: Question, answers: tuple[CardAnswer, ...]) -> str:
         sentences.append(f"{how}: {_groups(tight)}.")
     if nothing:
         sentences.append(f"Nothing fits{at_stages(question)} on {listed(nothing)}.")
+    short = [short_title(answer) for answer in answers if (answer.recommended or answer.offered[-1]).short]
+    if short:
+        sentences.append(f"Not the GPUs but their hosts are short on {listed(short)}.")
     return " ".join(sentences)
 
 
@@ -110,6 +115,7 @@ def scheme(question: Question) -> str:
     """Where states are and how they are sent, where that is not all on the GPU and over all GPUs."""
     asked = question.scheme
     off = [f"{place} on {TIER_WORDS[tier]}" for place, tier in asked.offloads.items()]
+    off += ["block inputs on the CPU"] if question.workload and question.workload.checkpoints != "gpu" else []
     said = [f"Offloaded: {', '.join(off)}."] if off else []
     said += [f"States divided over groups of {counted(asked.shard_group, 'GPU')}."] if asked.shard_group else []
     said += [f"Second weight copy over {counted(asked.hpz, 'GPU')}."] if asked.hpz else []
@@ -134,11 +140,33 @@ def host(answer: StageAnswer, unit: str) -> str:
     if not answer.host or answer.estimate is None:
         return ""
     needs = [resource(each, unit) for each in answer.host if each.name != NVME_BUFFER or each.over > 0]
-    seconds, gpus = answer.estimate.copy_time.link, answer.estimate.plan.cluster.gpus_per_node
-    time = f"; its copies take at least {format_seconds(seconds)} s a step" if seconds else ""
-    left = left_by_copies(answer.estimate)
-    time += f", which leaves {format_share(round(left, 3))} of the peak compute unless they overlap" if left else ""
-    return f"A node of {counted(gpus, 'GPU')} needs {listed(needs)}{time}."
+    gpus = answer.estimate.plan.cluster.gpus_per_node
+    return f"A node of {counted(gpus, 'GPU')} needs {listed(needs)}{_copies(answer.estimate)}. {_loading(answer, unit)}"
+
+
+def _copies(found: Estimate) -> str:
+    """What copies take: to and from the host at the speed of the link, and of the disks where somebody measured it."""
+    cluster, copies = found.plan.cluster, found.traffic.copies
+    disks = tuple(copy for copy in copies if "NVMe" in copy.collective)
+    near = traffic_time(Traffic(tuple(copy for copy in copies if copy not in disks)), cluster).link
+    said = f"; its copies take at least {format_seconds(near)} s a step" if near else ""
+    if disks:
+        seconds = traffic_time(Traffic(disks), cluster).measured
+        known = "an unknown time" if seconds is None else f"{format_seconds(seconds)} s"
+        return f"{said}{', and' if said else ';'} those of its disks {known}"
+    left = left_by_copies(found)
+    share = f", which leaves {format_share(round(left, 3))} of the peak compute unless they overlap" if left else ""
+    return said + share
+
+
+def _loading(answer: StageAnswer, unit: str) -> str:
+    """What the host holds while the weights are read."""
+    assert answer.estimate is not None
+    plan = answer.estimate.plan
+    least, _, most = (format_size(size, unit) for size in load_bytes(plan))
+    ranks = plan.cluster.gpus_per_node
+    each = f", {most} where each of the {ranks} ranks reads the whole model" if ranks > 1 else ""
+    return f"Reading the weights takes {least} {unit} of host memory{each}."
 
 
 def resource(found: Resource, unit: str) -> str:
@@ -221,6 +249,8 @@ def accounting(question: Question) -> str:
 
 def tight_means(question: Question) -> str:
     """What tight is said of."""
+    if question.scheme.offloads:
+        return "tight: fits only if the allocator, the headroom or the host gives way."
     if question.counts_activations:
         return "tight: fits if the allocator gives back what it caches."
     return "tight: fits only by using the headroom."

@@ -153,11 +153,20 @@ def _bound(found: Estimate, unit: str) -> str:
     bound = link_bound(cluster)
     if bound is None:
         return "Time is unknown: no node is known for this GPU and number. Give one with --node."
-    measured = ""
-    if found.time.link is not None and found.time.measured is not None:
-        faster = " (the switch reduces, faster than a ring)" if found.time.measured < found.time.link else ""
-        measured = f" Measured{faster}: {measured_by(cluster)}."
+    measured = f" Measured{_faster(found)}: {'; '.join(sources)}." if (sources := _measured(found)) else ""
     return f"{_split(found, unit)}Bound by {bound.what}; --node to change.{_host_link(found)}{measured}"
+
+
+def _measured(found: Estimate) -> list[str]:
+    """Who measured the transfers whose time is known so."""
+    cluster = found.plan.cluster
+    known = [each for each in found.traffic.transfers if transfer_time(each, cluster).measured is not None]
+    return list(dict.fromkeys(measured_by(cluster, each.gpus) for each in known))
+
+
+def _faster(found: Estimate) -> str:
+    link, measured = found.time
+    return " (the switch reduces, faster than a ring)" if link and measured and measured < link else ""
 
 
 def _host_link(found: Estimate) -> str:
@@ -212,7 +221,7 @@ def _bar_row(question: Question, answer: CardAnswer, stage: StageAnswer, width: 
     drawn = Cell("", pieces=shades if style.unicode else letters(shades))
     peak = cell(style.size(ledger.peak_bytes), VERDICT_STYLES[stage.verdict])
     reserved = (cell(style.size(taken.expected), VERDICT_STYLES[stage.verdict]),) if taken else ()
-    return name, peak, *reserved, drawn, left_cell(stage.verdict, stage.spare_bytes, style)
+    return name, peak, *reserved, drawn, left_cell(stage.verdict, stage.spare_bytes, style, stage.short)
 
 
 def _phases(phases: tuple[str, ...]) -> str:
@@ -229,4 +238,6 @@ def _footer(question: Question, answer: CardAnswer, shown: StageAnswer) -> str:
     scale = f"{yardstick(shown.estimate)} " if shown.estimate and question.gpus > 1 else ""
     lacking = "" if question.counts_activations else f"Not counted: {framework.not_counted}. "
     asked += [f"--gpu {answer.card.gpu.name}"] if answer.card.gpu.usable_bytes_stated is None else []
+    node = answer.card.node
+    asked += [f"--node {node.name}"] if node and node.name != answer.card.gpu.node else []
     return f"{scale}{lacking}The formulas and sources: zeroplan explain {' '.join(asked)}"

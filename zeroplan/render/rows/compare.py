@@ -48,7 +48,7 @@ def _row(row: Comparison, stages: list[int], style: Style) -> tuple[Cell, ...]:
         lowest, left, seconds = cell("none"), cell("no"), cell("-")
     else:
         lowest = cell(stage_label(best.stage), VERDICT_STYLES[best.verdict])
-        left = left_cell(best.verdict, best.spare_bytes, style)
+        left = left_cell(best.verdict, best.spare_bytes, style, best.short)
         seconds = cell(format_seconds(best.estimate.time.link))
     node = answer.card.node.name if answer.card.node else "unknown"
     return (

@@ -48,7 +48,7 @@ def _card_row(answer: CardAnswer, style: Style) -> tuple[Cell, ...]:
     return (
         cell(answer.card.gpu.title),
         cell(style.size(answer.usable_bytes)),
-        *(left_cell(stage.verdict, stage.spare_bytes, style) for stage in answer.stages),
+        *(left_cell(stage.verdict, stage.spare_bytes, style, stage.short) for stage in answer.stages),
         cell(stage_label(best.stage), VERDICT_STYLES[best.verdict]) if best else cell("none"),
         cell(format_seconds(seconds) if best else "-"),
     )

@@ -18,7 +18,7 @@ WHOLE = {
 }
 FINE = {
     "max-params": "Exact numbers: --format json; one parameter more does not fit.",
-    "min-gpus": "never: the part that no GPU shares is over the budget. One GPU less does not fit.",
+    "min-gpus": "never: the part that no GPU shares, or what a host has, is over. One GPU less does not fit.",
     "max-micro-batch": "One sequence more does not fit.",
     "max-seq-len": "One token more does not fit.",
 }
@@ -81,12 +81,13 @@ def _offload_rows(answers: dict[int, Solution], stages: list[int]) -> list[tuple
         if any(tiers):
             names = (cell(TIER_NAMES.get(tier or "", "GPU"), DIM) for tier in tiers)
             rows.append((cell(f"  {place}", DIM), cell("on", DIM), *names))
-    binding = (cell(answers[stage].binding or "-", DIM) for stage in stages)
+    binding = (cell(answers[stage].binding or "unknown RAM", DIM) for stage in stages)
     return [*rows, (cell("  bound by", DIM), cell(""), *binding)]
 
 
 def _ranges(question: Question, solutions: list[Solution]) -> bool:
-    return question.counts_activations and any(s.answer != s.tight_answer for s in solutions)
+    host = any(s.scheme.offloads for s in solutions)
+    return (question.counts_activations or host) and any(s.answer != s.tight_answer for s in solutions)
 
 
 def _answer(answer: int | None, what: str) -> Cell:
@@ -98,7 +99,9 @@ def _answer(answer: int | None, what: str) -> Cell:
 
 
 def _billions(params: int) -> str:
-    """Billions to three decimals, rounded down so that what is printed fits."""
+    """Billions or trillions to three decimals, rounded down so that what is printed fits."""
+    if params >= 10**12:
+        return f"{params // 10**9 / 1000:,.3f}e12"
     return f"{params // 10**6 / 1000:,.3f}e9"
 
 

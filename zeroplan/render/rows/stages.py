@@ -4,6 +4,7 @@ from zeroplan.core.estimate import Estimate
 from zeroplan.core.meters import taken_bytes
 from zeroplan.core.question import Question
 from zeroplan.core.recipe import ROLES
+from zeroplan.core.sharding import group_of
 from zeroplan.render.blocks import DIM, STRONG, Cell, Column, Grid, cell
 from zeroplan.render.labels import stage_name
 from zeroplan.render.rows.style import TIER_NAMES, Style
@@ -56,7 +57,7 @@ def _row(
 
 
 def _state(found: Estimate, role: str, width: int, style: Style) -> Cell:
-    sharded = role in found.plan.stage.shards and found.plan.gpus > 1
+    sharded = role in found.plan.stage.shards and group_of(found.plan, "shard").gpus > 1
     kind = TIER_NAMES.get(found.plan.tier(role), "SHARD" if sharded else "FULL")
     return cell(f"{style.size(_held(found, role)):>{width}} {kind}")
 

@@ -7,6 +7,7 @@ from zeroplan.core.timing import node_bytes
 from zeroplan.core.verdict import FITS, TIGHT
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import listed, short_title, stage_label
+from zeroplan.render.rows.compare import ROOMY
 from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
 from zeroplan.render.sentences import accounting, model_name, tight_means
 from zeroplan.units import counted, format_seconds
@@ -34,11 +35,19 @@ def _summary(rows: list[Strategic]) -> str:
     )
     if not fitting:
         return f"Only {listed(row.name for row in tight)} may fit." if tight else "No strategy fits."
-    timed = [(seconds, row) for row in fitting if (seconds := _seconds(row)) is not None]
-    if len(fitting) == 1 or len(timed) < len(fitting):
+    timed = [(seconds, row.name) for row in fitting if (seconds := _seconds(row)) is not None]
+    if len(fitting) == 1 or len(timed) < len(fitting) or len(set(map(_tokens, rows))) > 1:
         return f"{listed(row.name for row in fitting)} fit{'s' if len(fitting) == 1 else ''}."
-    best = min(timed, key=lambda pair: pair[0])[1]
-    return f"{len(fitting)} of {len(rows)} fit; {best.name} moves its bytes in the least time."
+    least = min(seconds for seconds, _ in timed)
+    best = [name for seconds, name in timed if seconds == least]
+    moves = "moves its bytes" if len(best) == 1 else "move their bytes"
+    return f"{len(fitting)} of {len(rows)} fit; {listed(best)} {moves} in the least time, links and copies in turn."
+
+
+def _tokens(row: Strategic) -> tuple[int, int]:
+    """What a step of it is: the tokens of a GPU, or its micro-batches where they are not known."""
+    work = row.question.workload
+    return row.question.grad_accum, work.tokens if work else 0
 
 
 def _seconds(row: Strategic) -> float | None:
@@ -59,7 +68,7 @@ def _grid(rows: list[Strategic], style: Style) -> Grid:
         Column(f"{style.unit} taken", right=True),
         Column("left", right=True),
         *((Column("host RAM", right=True), Column("copies s", right=True)) if off else ()),
-        Column("sent", right=True),
+        *(() if off and style.width < ROOMY else (Column("sent", right=True),)),
         Column("across", right=True),
         Column("link s", right=True),
     )
@@ -78,9 +87,9 @@ def _row(row: Strategic, several: bool, off: bool, style: Style) -> tuple[Cell, 
         *((cell(short_title(row.answer)),) if several else ()),
         cell(stage_label(shown.stage), VERDICT_STYLES[shown.verdict]),
         cell(style.size(taken_bytes(found))),
-        left_cell(shown.verdict, shown.spare_bytes, style),
+        left_cell(shown.verdict, shown.spare_bytes, style, shown.short),
         *((cell(ram), cell(seconds)) if off else ()),
-        cell(style.size(found.traffic.wire_bytes)),
+        *(() if off and style.width < ROOMY else (cell(style.size(found.traffic.wire_bytes)),)),
         cell(leaves),
         cell(format_seconds(found.time.link)),
     )

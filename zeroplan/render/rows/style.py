@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from zeroplan.core.host import NVME, NVME_BUFFER, RAM, Resource
 from zeroplan.core.verdict import DOES_NOT_FIT, FITS, NOT_OFFERED, TIGHT
 from zeroplan.render.blocks import BAD, DIM, GOOD, WARN, Cell, cell
 from zeroplan.units import UNITS, format_size
@@ -29,10 +30,13 @@ class Style:
 
 
 TIER_NAMES = {"cpu": "CPU", "nvme": "NVMe"}
+SHORT_NAMES = {RAM: "RAM", NVME: "NVMe", NVME_BUFFER: "buffer"}
 VERDICT_STYLES = {FITS: GOOD, TIGHT: WARN, DOES_NOT_FIT: BAD, NOT_OFFERED: DIM}
 
 
-def left_cell(verdict: str, spare_bytes: int | None, style: Style) -> Cell:
-    """What is left of the budget, or why nothing is."""
+def left_cell(verdict: str, spare_bytes: int | None, style: Style, short: Resource | None = None) -> Cell:
+    """What is left of the budget, or why nothing is; `short`: what is too little beside the GPU's memory."""
     words = {TIGHT: "tight", DOES_NOT_FIT: "no", NOT_OFFERED: "-"}
+    if short:
+        words = {TIGHT: f"tight, {SHORT_NAMES[short.name]}", DOES_NOT_FIT: f"no {SHORT_NAMES[short.name]}"}
     return cell(words.get(verdict) or style.size(spare_bytes), VERDICT_STYLES[verdict])

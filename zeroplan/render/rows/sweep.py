@@ -6,7 +6,7 @@ from zeroplan.core.sweep import FIELDS, SweepPoint
 from zeroplan.core.verdict import DOES_NOT_FIT, FITS, NOT_OFFERED, TIGHT
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import stage_label
-from zeroplan.render.rows.style import VERDICT_STYLES, Style
+from zeroplan.render.rows.style import SHORT_NAMES, VERDICT_STYLES, Style
 from zeroplan.render.sentences import assumptions, tight_means
 from zeroplan.units import counted, format_count, format_ratio
 
@@ -65,7 +65,9 @@ def _peak(point: SweepPoint, stage: int, card: Card | None, style: Style) -> Cel
     if card is None:
         return cell(size)
     verdict = point.verdict(stage, card)
-    return cell(f"{size}{MARKS[verdict]}", VERDICT_STYLES[verdict])
+    short = point.short(stage, card)
+    why = f" {SHORT_NAMES[short.name]}" if short else ""
+    return cell(f"{size}{MARKS[verdict]}{why}", VERDICT_STYLES[verdict])
 
 
 def _sent(point: SweepPoint, stage: int, style: Style) -> Cell:

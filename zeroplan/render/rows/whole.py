@@ -62,9 +62,10 @@ def moments_grid(found: Estimate, style: Style) -> Grid:
 
 def saving(found: Estimate, style: Style) -> str:
     """What a checkpoint is on disk, and what writing one of whole weights takes beside the states."""
-    sizes = checkpoint(found.plan)
-    resume, each, first, weights = (style.size(size) for size in sizes)
-    by = f"{each} from each GPU" if first == each else f"{each} from each GPU, {first} from the first"
+    sizes = checkpoint(found.plan, found.memory)
+    resume, each, first, weights = (style.size(size) for size in sizes[:4])
+    whose = f"each of {sizes.ranks} GPUs" if sizes.ranks < found.plan.gpus else "each GPU"
+    by = f"{each} from {whose}" if first == each else f"{each} from {whose}, {first} from the first"
     by = by if sizes.each_rank else "all from the first GPU"
     shares = f" ({by})" if found.plan.gpus > 1 else ""
     on = {"gpu": "GPU", **TIER_NAMES}
