@@ -194,6 +194,18 @@ def _torch() -> list[Case]:
                     )
                     for stage, kind in ((3, "resharding"), (2, "not resharding"))
                 ]
+        if accum > 1:
+            found += [
+                Case(
+                    name=f"FSDP2, kept gathered, not synchronised, 2 ranks, {of}",
+                    runtime="fsdp2",
+                    framework="fsdp2",
+                    stage=2,
+                    options={"no_sync": True, "keep": True},
+                    scheme={"switches": ("no_sync", "keep_gathered")},
+                    **mixed,
+                )
+            ]
         found += [
             Case(
                 name=f"FSDP2, resharding to groups of 2, 4 ranks, {of}",

@@ -209,6 +209,7 @@ def _torch(case: Case) -> dict[str, Any]:
             micro[0] += 1
             if case.runtime == "fsdp2":
                 model.set_requires_gradient_sync(last or synchronises)
+                model.set_reshard_after_backward(last or not case.options.get("keep"))
             elif not (last or synchronises):
                 quiet.enter_context(model.no_sync())
             cast = torch.autocast("cpu", torch.bfloat16, enabled=bool(case.options.get("autocast")))
