@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
-from zeroplan.cli.batch import missing, parts, read_workload, typed, under_framework
+from zeroplan.cli.batch import read_workload, under_framework
 from zeroplan.cli.planned import CLASHES, planned
+from zeroplan.cli.typed import missing, parts, typed
 from zeroplan.core.framework import Framework
 from zeroplan.core.hardware import LARGEST_CLUSTER, Gpu, Node
 from zeroplan.core.model import LARGEST_MODEL, Model

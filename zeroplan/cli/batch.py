@@ -6,9 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import click
-from click.core import ParameterSource
-
+from zeroplan.cli.typed import missing, typed
 from zeroplan.core.choices import FUSIBLE, LARGEST_BATCH, LONGEST_SEQUENCE, RECOMPUTE
 from zeroplan.errors import Faults, InputError, printable
 from zeroplan.units import TOKENS, parse_count
@@ -23,17 +21,6 @@ if TYPE_CHECKING:
 
 NEEDS_SEQ_LEN = (*("micro_batch", "recompute", "attention", "loss", "fused", "experts", "compiled"),)
 """Options that change nothing without `--seq-len`."""
-
-
-def typed(*options: str) -> bool:
-    """Whether any of these options stands on the command line, rather than in an environment variable."""
-    source = click.get_current_context().get_parameter_source
-    return any(source(option) is ParameterSource.COMMANDLINE for option in options)
-
-
-def parts(texts: tuple[str, ...]) -> list[str]:
-    """The parts of repeated options and of comma-separated ones."""
-    return [part.strip() for text in texts for part in text.split(",")]
 
 
 def read_workload(
@@ -117,11 +104,6 @@ def check_activations(question: Question, where: str) -> None:
     if question.workload is None:
         raise missing("--seq-len", "--seq-len 4096")
     raise InputError(where, f"needs the activations; {model.why_unmodelled}.")
-
-
-def missing(option: str, example: str) -> InputError:
-    """The error for a required option."""
-    return InputError(option, "is missing.", f"Example: {example}.")
 
 
 def parse_seq_len(text: str, where: str = "--seq-len") -> int:

@@ -11,10 +11,10 @@ import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
 from zeroplan.cli.asking import Asked, ask, no_cards
-from zeroplan.cli.batch import missing, typed
 from zeroplan.cli.options import OUTPUT, QUESTION, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.output import show
 from zeroplan.cli.planned import planned
+from zeroplan.cli.typed import missing, typed
 from zeroplan.core.compare import SORTS, Comparison, answers_to, compare, in_cheapest_node
 from zeroplan.core.hardware import Gpu, Node
 from zeroplan.core.question import Question

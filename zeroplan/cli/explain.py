@@ -10,10 +10,10 @@ import click
 
 from zeroplan.cli import ANSWERED
 from zeroplan.cli.asking import Asked, ask, no_cards
-from zeroplan.cli.batch import missing, typed
 from zeroplan.cli.options import GroupedCommand, names_of, shared, starting
 from zeroplan.cli.output import show
 from zeroplan.cli.planned import planned
+from zeroplan.cli.typed import missing, typed
 from zeroplan.core.claims import ClaimedBytes, claimed
 from zeroplan.core.estimate import Estimate, estimate
 from zeroplan.core.ledger import Term, Transfer

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from zeroplan.cli.batch import typed
+from zeroplan.cli.typed import typed
 from zeroplan.errors import InputError, printable
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from zeroplan.cli.batch import parts
+from zeroplan.cli.typed import parts
 from zeroplan.core.scheme import LARGEST_GROUP, NEVER_ZERO, PLACES, QUANTIZED, TIERS, Scheme
 from zeroplan.errors import Faults, InputError, printable, unknown_name
 from zeroplan.units import parse_count

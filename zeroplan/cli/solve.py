@@ -9,9 +9,10 @@ import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
 from zeroplan.cli.asking import Asked, ask
-from zeroplan.cli.batch import check_activations, typed
+from zeroplan.cli.batch import check_activations
 from zeroplan.cli.options import SCHEME, GroupedCommand, GroupedOption, shared, starting
 from zeroplan.cli.output import show
+from zeroplan.cli.typed import typed
 from zeroplan.core.ladder import ladder
 from zeroplan.core.question import WORKLOAD_FIELDS
 from zeroplan.core.solve import SOLVERS, Solution, solve

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from zeroplan.cli.batch import NEEDS_SEQ_LEN, typed
+from zeroplan.cli.batch import NEEDS_SEQ_LEN
 from zeroplan.cli.planned import FOLLOW, default
+from zeroplan.cli.typed import typed
 from zeroplan.errors import InputError, printable, unknown_name
 
 if TYPE_CHECKING:

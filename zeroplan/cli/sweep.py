@@ -9,9 +9,10 @@ import click
 
 from zeroplan.cli import ANSWERED
 from zeroplan.cli.asking import Asked, ask, no_cards, parse_gpus, parse_params
-from zeroplan.cli.batch import check_activations, parse_micro_batch, parse_seq_len, typed
+from zeroplan.cli.batch import check_activations, parse_micro_batch, parse_seq_len
 from zeroplan.cli.options import QUESTION, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.output import show
+from zeroplan.cli.typed import typed
 from zeroplan.core.plan import MOST_MICRO_BATCHES
 from zeroplan.core.question import WORKLOAD_FIELDS
 from zeroplan.core.sweep import FIELDS, SweepPoint, sweep

@@ -3,11 +3,12 @@
 Each is a rule of the framework preset with its own source.
 """
 
+from zeroplan.core.counts import elements
 from zeroplan.core.ledger import STATES, Term
 from zeroplan.core.plan import Plan
 from zeroplan.core.recipe import ROLES, Recipe
 from zeroplan.core.rules import Holding
-from zeroplan.core.sharding import elements, group_of
+from zeroplan.core.sharding import group_of
 
 FIXED_BYTES = {"fp32": 4, "fp64": 8}  # IEEE 754 binary32, binary64
 

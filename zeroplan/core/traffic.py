@@ -2,12 +2,13 @@
 
 from zeroplan.core.buffers import element_bytes
 from zeroplan.core.collectives import PASSES
+from zeroplan.core.counts import sent
 from zeroplan.core.ledger import CHECKPOINTS, Ledger, Traffic, Transfer
 from zeroplan.core.moments import PHASES
 from zeroplan.core.plan import Plan
 from zeroplan.core.rules import COPIES, PLAIN_STAGE, TransferRule
 from zeroplan.core.scheme import QUANTIZE
-from zeroplan.core.sharding import Elements, group_of, halved, in_eight_bits, ring_share, sent
+from zeroplan.core.sharding import Elements, group_of, halved, in_eight_bits, ring_share
 
 
 def traffic(plan: Plan) -> Traffic:

@@ -6,8 +6,8 @@ from zeroplan.core.advice import Advice
 from zeroplan.core.meters import taken_bytes
 from zeroplan.core.question import Question
 from zeroplan.core.verdict import FITS, TIGHT, CardAnswer, StageAnswer
+from zeroplan.render.hosts import host
 from zeroplan.render.labels import at_stages, listed, short_title, stage_label
-from zeroplan.render.sentences import host
 from zeroplan.units import format_count, format_ratio, format_size
 
 GATHERING_STAGE = 3

@@ -8,6 +8,7 @@ from zeroplan.core.question import Question
 from zeroplan.core.timing import link_bound, measured_by, split, traffic_time, transfer_time
 from zeroplan.core.verdict import CardAnswer, StageAnswer
 from zeroplan.render.blocks import DIM, STRONG, Block, Cell, Column, Grid, Paragraph, cell
+from zeroplan.render.hosts import host
 from zeroplan.render.labels import stage_label, stage_name
 from zeroplan.render.notes import card_notes
 from zeroplan.render.rows.bar import bar, legend, letters
@@ -20,7 +21,6 @@ from zeroplan.render.sentences import (
     asked_scheme,
     assumptions,
     card_summary,
-    host,
     usable_memory,
     yardstick,
 )

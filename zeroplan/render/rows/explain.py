@@ -10,10 +10,11 @@ from zeroplan.core.question import Question
 from zeroplan.core.timing import link_bound, measured_by
 from zeroplan.core.verdict import CardAnswer, StageAnswer
 from zeroplan.render.blocks import DIM, STRONG, Block, Column, Grid, Paragraph, cell
+from zeroplan.render.hosts import host
 from zeroplan.render.labels import stage_name
 from zeroplan.render.rows.card import psi_text
 from zeroplan.render.rows.style import TIER_NAMES, Style
-from zeroplan.render.sentences import TIER_WORDS, assumptions, host, usable_memory
+from zeroplan.render.sentences import TIER_WORDS, assumptions, usable_memory
 from zeroplan.units import format_exact, format_ratio, format_seconds
 
 
