@@ -60,6 +60,15 @@ def test_screens_are_as_printed(request: pytest.FixtureRequest) -> None:
     assert README.read_text("utf-8") == now
 
 
+@pytest.fixture
+def with_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ds_config.json where the commands run."""
+    config = Path(__file__).parent / "formats" / "data" / "deepspeed" / "unprefixed.json"
+    (tmp_path / "ds_config.json").write_bytes(config.read_bytes())
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("with_config")
 def test_the_commands_of_the_table_run() -> None:
     text = BLOCK.sub("", README.read_text("utf-8"))
     commands = [code for code in re.findall(r"`([^`]+)`", text) if code.startswith("zeroplan ")]
@@ -70,16 +79,20 @@ def test_the_commands_of_the_table_run() -> None:
 
 def test_every_command_is_shown() -> None:
     text = README.read_text("utf-8")
-    for command in ("fit", "compare", "sweep", "solve", "explain", "presets", "schema"):
+    for command in ("fit", "compare", "sweep", "solve", "explain", "presets", "schema", "check"):
         assert f"zeroplan {command}" in text
 
 
+@pytest.mark.usefixtures("with_config")
 def test_the_ci_snippets_plan_what_fits() -> None:
-    [action], [prologue] = blocks("yaml"), blocks("bash")
-    for snippet in (action, prologue):
-        joined = snippet.replace("\\\n", " ")
-        [line] = [line for line in joined.splitlines() if "zeroplan fit" in line]
-        command = line.split(">")[0].replace('"$SLURM_NTASKS"', "64").strip()
+    lines = [
+        line.removeprefix("- run:").split(">")[0].replace('"$SLURM_NTASKS"', "64").strip()
+        for snippet in (*blocks("yaml"), *blocks("bash"))
+        for line in snippet.replace("\\\n", " ").splitlines()
+        if "zeroplan fit" in line or "zeroplan check" in line
+    ]
+    assert len(lines) == 3
+    for command in lines:
         assert run(*shlex.split(command)[1:]).status == 0
 
 

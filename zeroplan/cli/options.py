@@ -268,11 +268,13 @@ HIDDEN = (
 """Options that `--help` leaves to `--help-all`."""
 
 
-def shared(*hidden: str) -> Callable[[F], F]:
-    """All shared options; those named `hidden` work but are not listed, to keep the help short."""
+def shared(*hidden: str, without: tuple[str, ...] = ()) -> Callable[[F], F]:
+    """All shared options but some; those named `hidden` work but are not listed, to keep the help short."""
 
     def decorate(function: F) -> F:
         for name, option in reversed(SHARED.items()):
+            if name in without:
+                continue
             function = option(function)
             if name in (*HIDDEN, *hidden):
                 function.__click_params__[-1].hidden = True  # type: ignore[attr-defined]

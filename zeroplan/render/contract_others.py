@@ -186,6 +186,52 @@ class ExplainJson(TypedDict):
     words: list[WordJson]
 
 
+class FindingJson(TypedDict):
+    """One thing found in a configuration file."""
+
+    code: str
+    """ZP and three digits; `zeroplan explain ZP101` says more."""
+    severity: str
+    """error, warning or note."""
+    key: str | None
+    """Dotted; null: the file as a whole."""
+    line: int | None
+    said: str
+    mend: str
+
+
+class CheckVerdictJson(TypedDict):
+    """Whether the file's plan fits one card."""
+
+    gpu: str
+    verdict: str
+    spare_bytes: int | None
+    budget_bytes: int
+
+
+class CheckedJson(TypedDict):
+    """One configuration file."""
+
+    file: str
+    kind: str
+    understood: dict[str, object]
+    """The options that ask for the same plan."""
+    request: RequestJson | None
+    """Null where the command line does not say enough to judge whether it fits."""
+    verdicts: list[CheckVerdictJson]
+    """One per card; empty where `request` is null."""
+    findings: list[FindingJson]
+    """The worst first."""
+
+
+class CheckJson(TypedDict):
+    """The answer of `zeroplan check`."""
+
+    schema: str
+    version: str
+    results: list[CheckedJson]
+
+
 class PresetsJson(TypedDict):
     """The answer of `zeroplan presets`: presets by kind, fields as in their TOML files."""
 
@@ -196,6 +242,7 @@ class PresetsJson(TypedDict):
 
 ANSWERS = {
     "fit": FitJson,
+    "check": CheckJson,
     "compare": CompareJson,
     "sweep": SweepJson,
     "solve": SolveJson,

@@ -1,0 +1,132 @@
+"""`zeroplan check`: exit statuses, formats, and findings of whether it fits."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.command import run
+
+DATA = Path(__file__).parents[1] / "formats" / "data" / "deepspeed"
+GOOD: dict[str, Any] = {"bf16": {"enabled": True}, "zero_optimization": {"stage": 3}}
+CARD = ["--params", "8e9", "--gpus", "8", "--gpu", "a100-80gb"]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "ds_config.json"
+    file.write_text(json.dumps(GOOD, indent=1), "utf-8")
+    return file
+
+
+def codes(*args: str) -> list[tuple[str, str]]:
+    found = json.loads(run("check", *args, "--format", "json").stdout)
+    return [(each["code"], each["severity"]) for row in found["results"] for each in row["findings"]]
+
+
+def test_a_clean_file_ends_with_0(config: Path) -> None:
+    ran = run("check", str(config), *CARD)
+    assert (ran.status, ran.stderr) == (0, "")
+    assert "clean" in ran.stdout
+    assert "--stage 3" in ran.stdout
+
+
+def test_what_does_not_fit_ends_with_1(config: Path) -> None:
+    assert codes(str(config), "--params", "800e9", *CARD[2:]) == [("ZP101", "error")]
+    assert run("check", str(config), "--params", "800e9", *CARD[2:]).status == 1
+
+
+def test_warnings_fail_where_asked_for(config: Path) -> None:
+    one = [str(config), "--params", "1e9", "--gpus", "1", "--gpu", "a100-80gb"]
+    assert codes(*one) == [("ZP105", "warning")]
+    assert run("check", *one).status == 0
+    assert run("check", *one, "--fail-on", "warning").status == 1
+
+
+def test_a_short_host_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "ds_config.json"
+    file.write_text(json.dumps({**GOOD, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}}))
+    args = [str(file), "--params", "70e9", "--gpus", "8"]
+    assert codes(*args, "--node", "gcp-a2-ultragpu-8g") == [("ZP104", "warning")]
+    assert codes(*args, "--node", "coreweave-hgx-h100") == [("ZP104", "error")]
+
+
+def test_without_a_model_it_is_not_judged(config: Path) -> None:
+    assert codes(str(config)) == [("ZP303", "note")]
+    assert run("check", str(config)).status == 0
+
+
+def test_what_is_typed_wins_over_the_file(config: Path) -> None:
+    found = json.loads(run("check", str(config), *CARD, "--grad-accum", "4", "--format", "json").stdout)
+    assert found["results"][0]["request"]["grad_accum"] == 4
+    assert [each["code"] for each in found["results"][0]["findings"]] == ["ZP106"]
+
+
+def test_combinations_that_are_not_modelled_are_findings(tmp_path: Path) -> None:
+    file = tmp_path / "ds_config.json"
+    file.write_text(json.dumps({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}}), "utf-8")
+    assert ("ZP301", "warning") in codes(str(file), *CARD)  # fp32 with offload
+
+
+@pytest.mark.parametrize("args", [["/nonexistent.json"], [str(DATA)], []])
+def test_unreadable_files_end_with_2(args: list[str]) -> None:
+    ran = run("check", *args)
+    assert ran.status == 2
+    assert ran.stderr
+    assert not ran.stdout
+
+
+def test_what_is_typed_wrong_ends_with_2(config: Path) -> None:
+    assert run("check", str(config), "--params", "x", "--gpus", "8", "--gpu", "h100").status == 2
+
+
+def test_json_matches_its_schema() -> None:
+    schema = json.loads(run("schema", "check").stdout)
+    found = json.loads(run("check", *map(str, sorted(DATA.glob("*.json"))), *CARD, "--format", "json").stdout)
+    jsonschema.validate(found, schema)
+    assert len(found["results"]) == 6
+
+
+def test_github_annotations_are_escaped(tmp_path: Path) -> None:
+    file = tmp_path / "a,b:50%.json"
+    file.write_text('{\n"zero_optimization": {"stag\\u000ae": 1}}', "utf-8")
+    [line, *_] = run("check", str(file), "--format", "github").stdout.splitlines()
+    assert line.startswith("::error file=")
+    assert "a%2Cb%3A50%25.json" in line
+    assert "title=ZP201::" in line
+
+
+def test_sarif_has_a_rule_for_every_result() -> None:
+    ran = run("check", str(DATA / "misplaced.json"), "--format", "sarif")
+    found = json.loads(ran.stdout)
+    assert (ran.status, found["version"]) == (1, "2.1.0")
+    [one] = found["runs"]
+    rules = {rule["id"] for rule in one["tool"]["driver"]["rules"]}
+    assert {result["ruleId"] for result in one["results"]} == rules
+    [error] = [result for result in one["results"] if result["level"] == "error"]
+    assert error["locations"][0]["physicalLocation"]["region"] == {"startLine": 6}
+
+
+@pytest.mark.parametrize("code", ["ZP101", "zp202", "ZP303"])
+def test_every_code_is_explained(code: str) -> None:
+    text = run("explain", code).stdout
+    assert code.upper() in text
+
+
+def test_every_code_in_use_is_a_word() -> None:
+    package = Path(__file__).parents[2] / "zeroplan"
+    used = {
+        word
+        for path in (
+            package / "core" / "findings.py",
+            package / "formats" / "deepspeed.py",
+            package / "cli" / "check.py",
+        )
+        for word in path.read_text("utf-8").replace('"', " ").split()
+        if word.startswith("ZP") and word[2:].isdigit()
+    }
+    assert len(used) >= 15
+    for code in used:
+        assert run("explain", code).status == 0, code
