@@ -254,3 +254,40 @@ def test_allow_needs_an_offload_to_allow() -> None:
     ran = run("solve", "max-params", "--gpus", "8", "--framework", "megatron", "--allow", "offload")
     assert ran.status == 2
     assert "no offload is modelled for megatron" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "variable", "value", "option"),
+    [
+        ("solve", ["max-params", "--gpus", "8"], "ZEROPLAN_ALLOW", "offload", ["--allow", "offload"]),
+        ("compare", GOOD, "ZEROPLAN_STRATEGY", "stage=3 stage=2", ["--strategy", "stage=3", "--strategy", "stage=2"]),
+        ("sweep", GOOD, "ZEROPLAN_OVER", "grad-accum=1,8", ["--over", "grad-accum=1,8"]),
+    ],
+)
+def test_every_option_has_a_variable(
+    command: str, args: list[str], variable: str, value: str, option: list[str]
+) -> None:
+    asked = [command, *args, "--framework", "deepspeed", "--gpu", "h100"]
+    found = run(*asked, *option)
+    assert found.stdout
+    assert run(*asked, **{variable: value}).stdout == found.stdout != run(*asked).stdout
+
+
+def test_strategies_say_what_the_command_says_of_them_all() -> None:
+    ran = run("compare", *DEEPSPEED, "--offload", "optimizer=nvme", "--strategy", "stage=3")
+    assert "Unless a strategy says otherwise: --offload optimizer=nvme." in " ".join(ran.stdout.split())
+
+
+def test_the_buffer_that_is_asked_for_is_enough() -> None:
+    asked = ["--model", "llama-3.1-70b", "--seq-len", "4096", "--recompute", "full", "--gpus", "8", "--gpu", "h100"]
+    asked += ["--framework", "deepspeed", "--offload", "optimizer=nvme,params=nvme"]
+    ran = run("fit", *asked)
+    [mend, *_] = [word for word in ran.stdout.replace(")", " ").split() if word.startswith("buffer_size=")]
+    less = f"buffer_size={int(mend.partition('=')[2]) - 1}"
+    assert [run("fit", *asked, *more).status for more in ([], ["--set", less], ["--set", mend])] == [1, 1, 0]
+
+
+def test_one_gpu_is_bound_by_nothing() -> None:
+    ran = run("solve", "min-gpus", "--params", "70e9", *DEEPSPEED[4:], "--allow", "offload")
+    assert "unknown RAM" not in ran.stdout
+    assert ran.stdout.split("bound by")[1].split("\n")[0].endswith(" -")

@@ -219,6 +219,19 @@ def test_fsdp1_accumulates_offloaded_gradients_under_no_sync_alone(question: Ask
     assert question(framework="fsdp1", scheme=Scheme(params="cpu", switches=("no_sync",)), grad_accum=4).offers(3)
 
 
+@pytest.mark.parametrize("stage", [2, 3])
+@pytest.mark.parametrize(("switches", "grad_accum"), [((), 1), (("no_sync",), 4)])
+def test_fsdp1_copies_offloaded_weights_before_forward_and_backward(
+    question: AskQuestion, stage: int, switches: tuple[str, ...], grad_accum: int
+) -> None:
+    """FlatParamHandle.pre_unshard copies also where the weights are still gathered: 4 bytes a parameter of a shard."""
+    asked = question(framework="fsdp1", scheme=Scheme(params="cpu", switches=switches), grad_accum=grad_accum)
+    plan = asked.plan(None, stage)
+    copies = [each for each in estimate(plan).traffic.copies if each.collective == "copy to GPU"]
+    assert [each.phase for each in copies] == ["forward", "backward"]
+    assert {each.wire_bytes for each in copies} == {grad_accum * 4 * 7_500_000_000 // plan.gpus}
+
+
 def test_overlap_at_stage_1_frees_gradients_with_one_micro_batch(question: AskQuestion) -> None:
     """2 + 12/N + 2/N and two buckets with a copy, as at stage 2; with several, whole gradients stay."""
     overlap = Scheme(switches=("overlap_comm",))

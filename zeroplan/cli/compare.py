@@ -79,9 +79,10 @@ def _strategies(texts: tuple[str, ...], given: Given) -> int:
     assert first is not None  # a fault was reported
 
     def table(style: Any) -> Any:
+        from zeroplan.cli.strategies import outside
         from zeroplan.render.rows.strategies import strategies_blocks
 
-        return strategies_blocks(rows, style)
+        return strategies_blocks(rows, outside(given), style)
 
     def data() -> dict[str, Any]:
         from zeroplan.render.answers import strategy_json

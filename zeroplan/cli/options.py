@@ -1,7 +1,7 @@
 """The options that commands share, in the groups their help shows."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -16,10 +16,11 @@ EXPERTS = ("packed", "listed")
 
 
 class GroupedOption(click.Option):
-    """An option that knows its heading in the help."""
+    """An option that knows its heading in the help, and has an environment variable: --gpu has ZEROPLAN_GPU."""
 
-    def __init__(self, *args: Any, heading: str, **attributes: Any) -> None:
-        super().__init__(*args, **attributes)
+    def __init__(self, names: Sequence[str], heading: str, **attributes: Any) -> None:
+        long = next(name for name in names if name.startswith("--"))
+        super().__init__(names, envvar=f"ZEROPLAN_{long[2:].upper().replace('-', '_')}", **attributes)
         self.heading = heading
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
@@ -87,15 +88,12 @@ def names_of(kind: str) -> list[str]:
 
 
 def _option(name: str, heading: str, text: str, **attributes: Any) -> Callable[[F], F]:
-    variable = f"ZEROPLAN_{name.removeprefix('--').upper().replace('-', '_')}"
     return click.option(
         name,
         *attributes.pop("names", ()),
         cls=GroupedOption,
         heading=heading,
         help=text,
-        envvar=variable,
-        show_envvar=False,
         **attributes,
     )
 

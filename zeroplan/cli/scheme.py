@@ -31,7 +31,9 @@ def offloads(texts: tuple[str, ...]) -> dict[str, str]:
     """What goes where: `optimizer=cpu`; without a place, to the CPU."""
     found = {}
     for text in parts(texts):
-        name, _, tier = text.partition("=")
+        name, equals, tier = text.partition("=")
+        if equals and not tier.strip():
+            raise InputError("--offload", f"{printable(text)} names no place.", f"Places: {', '.join(TIERS)}.")
         what, where = LIKE.get(name.lower(), name.lower()), tier.strip().lower() or "cpu"
         if what not in (*PLACES, ACTIVATIONS):
             raise unknown_name("--offload", "state", name, (*PLACES, ACTIVATIONS), "Example: --offload optimizer=cpu.")

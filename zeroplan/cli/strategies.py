@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from zeroplan.cli.batch import NEEDS_SEQ_LEN
 from zeroplan.cli.planned import FOLLOW, default
 from zeroplan.cli.typed import typed
-from zeroplan.errors import InputError, printable, unknown_name
+from zeroplan.errors import InputError, one_line, printable, unknown_name
 
 if TYPE_CHECKING:
     from zeroplan.cli.given import Given
@@ -48,6 +48,17 @@ def strategy(given: Given, text: str) -> Given:
     _check_idle(given, found)
     follows = [name for name in FOLLOW if "framework" in found and name not in found and not typed(name)]
     return cast("Given", {**given, **{name: default(name) for name in follows}, **found})
+
+
+def outside(given: Given) -> str:
+    """What a strategy may say and the command itself says, as options."""
+    said = []
+    for name in VARIES:
+        value = given[name]  # type: ignore[literal-required]
+        if value and value != default(name) and name != "framework":
+            text = ",".join(value) if isinstance(value, tuple) else str(value)
+            said.append(f"--{name.replace('_', '-')} {one_line(text)}")
+    return " ".join(said)
 
 
 def _check_idle(given: Given, found: dict[str, object]) -> None:

@@ -52,7 +52,7 @@ def of_answer(question: Question, answer: CardAnswer, place: Place) -> Iterator[
 def _fitting(answer: CardAnswer, stage: StageAnswer, place: Place) -> Iterator[Finding]:
     if stage.short and stage.short.name == NVME_BUFFER:
         said = f"the largest tensor's shard of {_gb(stage.short.needed.high)} is larger than an NVMe buffer"
-        mend = "Raise offload_param.buffer_size."
+        mend = f"Raise offload_param.buffer_size to {stage.short.needed.high // stage.short.element_bytes}."
         yield Finding("ZP103", ERROR, place, f"{said} of {_gb(stage.short.available or 0)}.", mend)
     elif stage.short:
         severity = ERROR if stage.verdict == DOES_NOT_FIT else WARNING

@@ -24,6 +24,8 @@ class Resource(NamedTuple):
     needed: Range
     available: int | None
     """None: unknown."""
+    element_bytes: int = 1
+    """Of what its setting counts."""
 
     @property
     def over(self) -> int:
@@ -70,6 +72,6 @@ def _buffers(plan: Plan) -> list[Resource]:
     """DeepSpeed reads a tensor's shard into one buffer, and stops where it does not fit."""
     if plan.scheme.params != "nvme" or "buffer_size" not in plan.framework.limits or not plan.model.known:
         return []
-    size = plan.limit("buffer_size")
-    largest = largest_tensor_shard(plan).count * plan.recipe.compute_bytes
-    return [Resource(NVME_BUFFER, Range(largest, largest, largest), size * plan.recipe.compute_bytes)]
+    each = plan.recipe.compute_bytes
+    largest = largest_tensor_shard(plan).count * each
+    return [Resource(NVME_BUFFER, Range(largest, largest, largest), plan.limit("buffer_size") * each, each)]

@@ -14,9 +14,11 @@ def host(answer: StageAnswer, unit: str) -> str:
     """What each node needs beside its GPUs, of what it has, and the price in time; empty where all is on the GPUs."""
     if not answer.host or answer.estimate is None:
         return ""
-    needs = [resource(each, unit) for each in answer.host if each.name != NVME_BUFFER or each.over > 0]
+    needs = [resource(each, unit) for each in answer.host if each.name != NVME_BUFFER]
     gpus = answer.estimate.plan.cluster.gpus_per_node
-    return f"A node of {counted(gpus, 'GPU')} needs {listed(needs)}{_copies(answer.estimate)}. {_loading(answer, unit)}"
+    said = [f"A node of {counted(gpus, 'GPU')} needs {listed(needs)}{_copies(answer.estimate)}."]
+    said += [f"Also, {_buffer(each, unit)}." for each in answer.host if each.name == NVME_BUFFER and each.over > 0]
+    return " ".join([*said, _loading(answer, unit)])
 
 
 def _copies(found: Estimate) -> str:
@@ -28,7 +30,7 @@ def _copies(found: Estimate) -> str:
     if disks:
         seconds = traffic_time(Traffic(disks), cluster).measured
         known = "an unknown time" if seconds is None else f"{format_seconds(seconds)} s"
-        return f"{said}{', and' if said else ';'} those of its disks {known}"
+        return f"{said}, and those of its disks {known}" if said else f"; the copies of its disks take {known}"
     left = left_by_copies(found)
     share = f", which leaves {format_share(round(left, 3))} of the peak compute unless they overlap" if left else ""
     return said + share
@@ -50,5 +52,16 @@ def resource(found: Resource, unit: str) -> str:
     span = low if low == high else f"{low} to {high}"
     if found.available is None:
         return f"{span} {unit} {found.name} (of how much is unknown)"
-    mend = " (--set buffer_size=N raises it)" if found.name == NVME_BUFFER else ""
-    return f"{span} of {format_size(found.available, unit)} {unit} {found.name}{mend}"
+    return f"{span} of {format_size(found.available, unit)} {unit} {found.name}"
+
+
+def short_of(found: Resource, unit: str) -> str:
+    """What is too little, of which there is how much."""
+    return _buffer(found, unit) if found.name == NVME_BUFFER else f"a node needs {resource(found, unit)}"
+
+
+def _buffer(found: Resource, unit: str) -> str:
+    """A rank's largest shard of a tensor, and the buffer that it is read into."""
+    shard, buffer = format_size(found.needed.high, unit), format_size(found.available or 0, unit)
+    mend = f"--set buffer_size={found.needed.high // found.element_bytes}"
+    return f"a rank's shard of the largest tensor is {shard} {unit} and its NVMe buffer {buffer} ({mend})"

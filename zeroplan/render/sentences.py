@@ -7,7 +7,7 @@ from zeroplan.core.meters import taken_bytes
 from zeroplan.core.question import Question
 from zeroplan.core.traffic import plain_gradient_bytes
 from zeroplan.core.verdict import FITS, TIGHT, CardAnswer, StageAnswer
-from zeroplan.render.hosts import resource
+from zeroplan.render.hosts import short_of
 from zeroplan.render.labels import at_stages, listed, short_title, stage_label
 from zeroplan.units import counted, format_count, format_exact, format_ratio, format_share, format_size
 
@@ -52,10 +52,8 @@ def card_summary(question: Question, answer: CardAnswer, unit: str) -> str:
         may = "may just fit" if best else "does not fit"
         gpu = format_size(taken_bytes(shown.estimate), unit)
         of = format_size(answer.budget_bytes, unit)
-        return (
-            f"{stage_label(shown.stage)} {may} on {where}: a node needs {resource(shown.short, unit)}; "
-            f"the GPUs' memory is enough, {gpu} of {of} {unit}."
-        )
+        enough = f"the GPUs' memory is enough, {gpu} of {of} {unit}"
+        return f"{stage_label(shown.stage)} {may} on {where}: {short_of(shown.short, unit)}; {enough}."
     if best is None or best.estimate is None:
         return _nothing_fits(question, answer, where, unit)
     if question.counts_activations and best.meters and best.meters.reserved:
@@ -200,13 +198,20 @@ def accounting(question: Question) -> str:
     return f"Recipe {question.recipe.name}: {total} bytes per parameter. Framework {question.framework.name}{paper}."
 
 
-def tight_means(question: Question) -> str:
-    """What tight is said of."""
-    if question.scheme.offloads:
-        return "tight: fits only if the allocator, the headroom or the host gives way."
-    if question.counts_activations:
-        return "tight: fits if the allocator gives back what it caches."
-    return "tight: fits only by using the headroom."
+def tight_means(question: Question, off: bool = False) -> str:
+    """What tight is said of; `off`: something may be off the GPU that the question keeps there."""
+    gpu = "fits if the allocator gives back what it caches"
+    if not question.counts_activations:
+        gpu = "fits only by using the headroom"
+    host = ", or if the host needs no more than its tensors" if off or question.scheme.offloads else ""
+    return f"tight: {gpu}{host}."
+
+
+def not_counted(question: Question) -> str:
+    """What is not counted where the model's shape or the batch is not known."""
+    said = question.framework.not_counted
+    disk = question.scheme.params == "nvme" and "buffer_size" in question.framework.limits
+    return f"{said}, and whether buffer_size holds the largest tensor's shard" if disk else said
 
 
 def yardstick(found: Estimate) -> str:

@@ -21,6 +21,7 @@ from zeroplan.render.sentences import (
     asked_scheme,
     assumptions,
     card_summary,
+    not_counted,
     usable_memory,
     yardstick,
 )
@@ -236,7 +237,7 @@ def _footer(question: Question, answer: CardAnswer, shown: StageAnswer) -> str:
     asked += [f"--grad-accum {question.grad_accum}"] if question.grad_accum > 1 else []
     asked += [*asked_scheme(question), *asked_batch(question)]
     scale = f"{yardstick(shown.estimate)} " if shown.estimate and question.gpus > 1 else ""
-    lacking = "" if question.counts_activations else f"Not counted: {framework.not_counted}. "
+    lacking = "" if question.counts_activations else f"Not counted: {not_counted(question)}. "
     asked += [f"--gpu {answer.card.gpu.name}"] if answer.card.gpu.usable_bytes_stated is None else []
     node = answer.card.node
     asked += [f"--node {node.name}"] if node and node.name != answer.card.gpu.node else []

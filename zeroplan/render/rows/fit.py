@@ -10,7 +10,7 @@ from zeroplan.render.labels import stage_label
 from zeroplan.render.notes import cards_notes
 from zeroplan.render.rows.stages import stages_grid
 from zeroplan.render.rows.style import VERDICT_STYLES, Style, left_cell
-from zeroplan.render.sentences import assumptions, cards_summary, tight_means, yardstick
+from zeroplan.render.sentences import assumptions, cards_summary, not_counted, tight_means, yardstick
 from zeroplan.units import format_seconds
 
 
@@ -57,10 +57,7 @@ def _card_row(answer: CardAnswer, style: Style) -> tuple[Cell, ...]:
 def _left(question: Question) -> str:
     if question.counts_activations:
         return f"left: of usable memory, with what the allocator is expected to take. {tight_means(question)}"
-    return (
-        f"left: of usable memory less the headroom. Not counted: {question.framework.not_counted}. "
-        f"{tight_means(question)}"
-    )
+    return f"left: of usable memory less the headroom. Not counted: {not_counted(question)}. {tight_means(question)}"
 
 
 def _footer(question: Question, answers: tuple[CardAnswer, ...], style: Style) -> str:

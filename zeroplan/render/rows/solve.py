@@ -6,7 +6,7 @@ from zeroplan.core.solve import SOLVERS, Solution
 from zeroplan.render.blocks import DIM, STRONG, WARN, Block, Cell, Column, Grid, Paragraph, cell
 from zeroplan.render.labels import stage_label, stage_name
 from zeroplan.render.rows.style import TIER_NAMES, Style
-from zeroplan.render.sentences import accounting, batch, model_name, scheme, tight_means
+from zeroplan.render.sentences import accounting, batch, model_name, not_counted, scheme, tight_means
 from zeroplan.units import counted, format_count, format_share
 
 STATES = {"max-params": "Most parameters whose states fit", "min-gpus": "Fewest GPUs on which the states fit"}
@@ -18,7 +18,7 @@ WHOLE = {
 }
 FINE = {
     "max-params": "Exact numbers: --format json; one parameter more does not fit.",
-    "min-gpus": "never: the part that no GPU shares, or what a host has, is over. One GPU less does not fit.",
+    "min-gpus": "One GPU less does not fit.",
     "max-micro-batch": "One sequence more does not fit.",
     "max-seq-len": "One token more does not fit.",
 }
@@ -50,7 +50,7 @@ def _setting(question: Question, what: str) -> str:
         whole = (accounting(question), scheme(question), batch(question, SOLVERS[what].field), headroom)
         return " ".join(filter(None, whole))
     said = " ".join(filter(None, (accounting(question), scheme(question), headroom)))
-    return f"{said} Not counted: {question.framework.not_counted}; a larger --headroom leaves room for them."
+    return f"{said} Not counted: {not_counted(question)}; a larger --headroom leaves room for them."
 
 
 def _grid(question: Question, what: str, solutions: list[Solution], style: Style) -> Grid:
@@ -81,8 +81,13 @@ def _offload_rows(answers: dict[int, Solution], stages: list[int]) -> list[tuple
         if any(tiers):
             names = (cell(TIER_NAMES.get(tier or "", "GPU"), DIM) for tier in tiers)
             rows.append((cell(f"  {place}", DIM), cell("on", DIM), *names))
-    binding = (cell(answers[stage].binding or "unknown RAM", DIM) for stage in stages)
+    binding = (cell(answers[stage].binding or _unbound(answers[stage]), DIM) for stage in stages)
     return [*rows, (cell("  bound by", DIM), cell(""), *binding)]
+
+
+def _unbound(solution: Solution) -> str:
+    """Why nothing binds: the answer is all that is counted to, with RAM of unknown size; or one GPU is enough."""
+    return "unknown RAM" if solution.at_limit else "-"
 
 
 def _ranges(question: Question, solutions: list[Solution]) -> bool:
@@ -107,7 +112,16 @@ def _billions(params: int) -> str:
 
 def _footer(what: str, question: Question, solutions: list[Solution]) -> str:
     names = ", ".join(stage_name(question, stage) for stage in question.stages if question.offers(stage))
-    spread = f"{tight_means(question)} " if _ranges(question, solutions) else ""
+    off = any(solution.scheme.offloads for solution in solutions)
+    spread = f"{tight_means(question, off)} " if _ranges(question, solutions) else ""
+    if SOLVERS[what].fewest and any(solution.answer is None for solution in solutions):
+        parts = [
+            f"what a group of {counted(question.scheme.shard_group, 'GPU')} shares"
+            if question.scheme.shard_group
+            else "the part that no GPU shares",
+            *(["what a host has"] if off else []),
+        ]
+        spread += f"never: {' or '.join(parts)} is over, with any number. "
     shape = question.model.architecture
     learned = what == "max-seq-len" and shape and any(s.at_limit and s.answer == shape.positions for s in solutions)
     fine = f"The model has no more than {format_count(shape.positions)} positions." if shape and learned else FINE[what]

@@ -13,12 +13,13 @@ from zeroplan.render.sentences import accounting, model_name, tight_means
 from zeroplan.units import counted, format_seconds
 
 
-def strategies_blocks(rows: list[Strategic], style: Style) -> list[Block]:
-    """The screen: which fit, a row a strategy, what the columns mean."""
+def strategies_blocks(rows: list[Strategic], outside: str, style: Style) -> list[Block]:
+    """The screen: which fit, a row a strategy, what the columns mean; `outside`: the options of them all."""
     question = rows[0].question
     frameworks = sorted({row.question.framework.name for row in rows})
     said = [f"{model_name(question)} on {counted(question.gpus, 'data-parallel GPU')}."]
     said += [accounting(question)] if len(frameworks) == 1 else [f"Frameworks: {listed(frameworks)}."]
+    said += [f"Unless a strategy says otherwise: {outside}."] if outside else []
     return [
         Paragraph(_summary(rows), STRONG),
         Paragraph(" ".join(said)),
@@ -33,15 +34,25 @@ def _summary(rows: list[Strategic]) -> str:
         [row for row in rows if row.answer.recommended and row.answer.recommended.verdict == verdict]
         for verdict in (FITS, TIGHT)
     )
+    several = _several(rows)
     if not fitting:
-        return f"Only {listed(row.name for row in tight)} may fit." if tight else "No strategy fits."
-    timed = [(seconds, row.name) for row in fitting if (seconds := _seconds(row)) is not None]
+        some = [_named(row, several) for row in tight]
+        return f"Only {listed(some)} may fit." if some else "No strategy fits."
+    timed = [(seconds, _named(row, several)) for row in fitting if (seconds := _seconds(row)) is not None]
     if len(fitting) == 1 or len(timed) < len(fitting) or len(set(map(_tokens, rows))) > 1:
-        return f"{listed(row.name for row in fitting)} fit{'s' if len(fitting) == 1 else ''}."
+        return f"{listed(_named(row, several) for row in fitting)} fit{'s' if len(fitting) == 1 else ''}."
     least = min(seconds for seconds, _ in timed)
     best = [name for seconds, name in timed if seconds == least]
     moves = "moves its bytes" if len(best) == 1 else "move their bytes"
     return f"{len(fitting)} of {len(rows)} fit; {listed(best)} {moves} in the least time, links and copies in turn."
+
+
+def _several(rows: list[Strategic]) -> bool:
+    return len({row.answer.card.gpu.name for row in rows}) > 1
+
+
+def _named(row: Strategic, several: bool) -> str:
+    return f"{row.name} on {short_title(row.answer)}" if several else row.name
 
 
 def _tokens(row: Strategic) -> tuple[int, int]:
@@ -59,7 +70,7 @@ def _seconds(row: Strategic) -> float | None:
 
 
 def _grid(rows: list[Strategic], style: Style) -> Grid:
-    several = len({row.answer.card.gpu.name for row in rows}) > 1
+    several = _several(rows)
     off = any(row.shown.host for row in rows)
     columns = (
         Column("strategy", wraps=True),
