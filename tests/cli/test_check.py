@@ -130,3 +130,19 @@ def test_every_code_in_use_is_a_word() -> None:
     assert len(used) >= 15
     for code in used:
         assert run("explain", code).status == 0, code
+
+
+def test_what_divides_states_otherwise_is_not_judged() -> None:
+    """autotp_size 2 halves the data-parallel ranks: a verdict without it would be wrong."""
+    [found] = json.loads(run("check", str(DATA / "autotp.json"), *CARD, "--format", "json").stdout)["results"]
+    assert (found["request"], found["verdicts"]) == (None, [])
+
+
+def test_a_bucket_larger_than_the_model(tmp_path: Path) -> None:
+    file = tmp_path / "ds_config.json"
+    for size, codes in ((5e8, ["ZP107"]), (1e8, [])):
+        zero = {"stage": 2, "reduce_bucket_size": size}
+        file.write_text(json.dumps({"zero_optimization": zero, "bf16": {"enabled": True}}), "utf-8")
+        asked = ["--params", "1e8", "--gpus", "8", "--gpu", "h100", "--format", "json"]
+        [found] = json.loads(run("check", str(file), *asked).stdout)["results"]
+        assert [each["code"] for each in found["findings"]] == codes

@@ -121,7 +121,7 @@ def test_keys_in_the_wrong_place() -> None:
             "zero_optimization.offload_param.device",
         ),
         ({"gradient_accumulation_steps": -1}, "ZP201", "gradient_accumulation_steps"),
-        ({"train_micro_batch": 4}, "ZP201", "train_micro_batch"),
+        ({"bf16": {}, "train_micro_batch": 4}, "ZP201", "train_micro_batch"),
     ],
 )
 def test_what_is_wrong_has_a_code_and_a_place(tmp_path: Path, config: object, code: str, key: str) -> None:
@@ -168,7 +168,7 @@ VALUES = st.recursive(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
 @given(config=st.dictionaries(KEYS, VALUES, max_size=6))
 def test_any_object_is_read_without_a_traceback(tmp_path: Path, config: dict[str, Any]) -> None:
-    found = written(tmp_path, config)
+    found = written(tmp_path, {"bf16": {}, **config})
     assert all(each.severity in SEVERITIES for each in found.findings)
     assert all(str(each.place.key).isprintable() or not each.place.key for each in found.findings)
 
@@ -180,3 +180,15 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, raw: bytes) -> None:
     file.write_bytes(raw)
     with contextlib.suppress(InputError):
         assert read_deepspeed(str(file)).kind == "deepspeed"
+
+
+def test_a_name_that_says_offload_over_content_that_does_not(tmp_path: Path) -> None:
+    for zero, codes in (({"stage": 3}, ["ZP208"]), ({"stage": 3, "offload_optimizer": {"device": "cpu"}}, [])):
+        file = tmp_path / "zero3_Offload.json"
+        file.write_text(json.dumps({"zero_optimization": zero}), "utf-8")
+        assert [each.code for each in read_deepspeed(str(file)).findings] == codes
+
+
+def test_what_has_no_key_of_deepspeed_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no key of a DeepSpeed configuration"):
+        written(tmp_path, {"hidden_size": 4096})

@@ -74,12 +74,14 @@ def _checked(file: str, given: Given) -> Checked:
 
     reading = read_deepspeed(file, _hidden(given))
     options = {name: value for name, value in reading.options.items() if name == "framework" or not typed(name)}
-    question, why = _question(cast("Given", {**given, **options}), given, reading)
+    question, why = None, list[Finding]()
+    if not reading.unmodelled:
+        question, why = _question(cast("Given", {**given, **options}), given, reading)
     findings = [*reading.findings, *why]
     answers = fit(question) if question else ()
     if question:
-        findings += batch_findings(reading, question.gpus)
         place = Place(one_line(file))
+        findings += batch_findings(reading, question.gpus)
         findings += [each for answer in answers for each in of_answer(question, answer, place)]
     findings.sort(key=lambda each: SEVERITIES.index(each.severity))
     return Checked(

@@ -32,7 +32,20 @@ if TYPE_CHECKING:  # a JSON answer needs no screen
 
 PEAK = ("peak", "phases")
 TIME = ("time", "link", "measured", "seconds")
-MEMORY = ("usable", "memory", "budget", "context", "headroom", "verdict", "spare", "left")
+MEMORY = (
+    "usable",
+    "memory",
+    "budget",
+    "context",
+    "headroom",
+    "verdict",
+    "spare",
+    "left",
+    "host",
+    "ram",
+    "host ram",
+    "nvme",
+)
 TRAFFIC = ("traffic", "sent", "ratio", "elements")
 """Words for the figures that are neither terms nor transfers, and for all transfers."""
 PLAN_OPTIONS = (

@@ -11,6 +11,7 @@ from zeroplan.core.verdict import DOES_NOT_FIT, TIGHT, CardAnswer, StageAnswer
 from zeroplan.units import format_size
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
+BUCKET = "reduce_bucket_size"
 SEVERITIES = (ERROR, WARNING, NOTE)
 """The worst first."""
 
@@ -82,6 +83,10 @@ def _idle(question: Question, stage: StageAnswer, place: Place) -> Iterator[Find
         said = f"on one GPU stage {stage.stage} divides nothing and saves nothing."
         yield Finding("ZP105", WARNING, place, said, "Use more GPUs, or stage 0.")
     found = stage.estimate
+    buckets = found and stage.stage > 0 and BUCKET in found.plan.framework.limits
+    if found and buckets and found.plan.limit(BUCKET) > question.params:
+        said = f"{BUCKET} of {found.plan.limit(BUCKET):,} is larger than the model, and takes its memory all the same."
+        yield Finding("ZP107", WARNING, place, said, f"Use {question.params:,} or less.")
     if found and question.grad_accum > 1 and question.gpus > 1:
         once = sum(each.wire_bytes // each.times_per_step for each in found.traffic.transfers)
         if found.traffic.wire_bytes > once:

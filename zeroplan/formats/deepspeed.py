@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 from zeroplan.core.findings import ERROR, NOTE, WARNING, Finding, Place
@@ -92,6 +93,8 @@ class Reading:
     kind: str
     options: dict[str, Any] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    unmodelled: bool = False
+    """Whether a key divides or moves states in a way that zeroplan does not model: no verdict is right then."""
     train_batch: int | None = None
     """Sequences of a step over all GPUs, where the file says it."""
 
@@ -105,6 +108,9 @@ def read_deepspeed(path: str, hidden: int | None = None) -> Reading:
     text = raw.decode("utf-8", errors="replace")
     reader = _Reader(path, text, hidden)
     reader.read(_parsed(text, path, reader))
+    if "offload" in PurePath(path).name.lower() and not reader.reading.options["offload"]:
+        said = "the file's name says offload, and its content offloads nothing."
+        reader.found("ZP208", WARNING, "", said, "Add offload_optimizer or offload_param, or rename the file.")
     return reader.reading
 
 
@@ -130,6 +136,8 @@ def _parsed(text: str, path: str, reader: _Reader) -> Mapping[str, Any]:
         data = _human(text, path, pairs)
     if not isinstance(data, Mapping):
         raise InputError(one_line(path), "is not a JSON object.")
+    if data and not (KNOWN_TOP | KNOWN_ZERO).intersection(data):
+        raise InputError(one_line(path), "has no key of a DeepSpeed configuration.", "Other formats are not read yet.")
     for key in twice:
         reader.found("ZP203", ERROR, key, "stands twice; DeepSpeed refuses the file.", "Keep one of them.")
     return data
@@ -199,8 +207,8 @@ class _Reader:
             name = str(key)
             if name.startswith("_") or name in KNOWN_TOP:
                 if name in UNMODELLED and data[key] not in (None, False, {}, 1):
-                    said = "is not modelled by zeroplan; the figures are without it."
-                    self.found("ZP301", WARNING, name, said)
+                    self.found("ZP301", WARNING, name, "is not modelled; whether it fits is not judged.")
+                    self.reading.unmodelled = True
             elif name in KNOWN_ZERO:
                 said = f"has no effect at the top level; it belongs in {ZERO}."
                 self.found("ZP202", WARNING, name, said, f"Move it into {ZERO}.")
