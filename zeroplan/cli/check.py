@@ -9,7 +9,7 @@ import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
 from zeroplan.cli.asking import ask, no_cards
-from zeroplan.cli.options import OUTPUT, GroupedCommand, GroupedOption, shared
+from zeroplan.cli.options import OUTPUT, QUESTION, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.planned import planned
 from zeroplan.cli.typed import typed
 from zeroplan.core.findings import ERROR, NOTE, SEVERITIES, WARNING, Finding, Place, of_answer, worst
@@ -20,7 +20,7 @@ from zeroplan.formats.presets import Presets
 
 if TYPE_CHECKING:
     from zeroplan.cli.given import Given
-    from zeroplan.formats.deepspeed import Reading
+    from zeroplan.formats.reading import Reading
     from zeroplan.render.checked import Checked
 
 FORMATS = ("table", "json", "github", "sarif")
@@ -29,6 +29,14 @@ FORMATS = ("table", "json", "github", "sarif")
 @click.command("check", cls=GroupedCommand, short_help="A configuration file, judged before the job starts.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @shared("headroom", "recipe", "grad_accum", without=("format", "unit", "framework", "stage"))
+@click.option(
+    "--from",
+    "kind",
+    cls=GroupedOption,
+    heading=QUESTION,
+    type=click.Choice(("deepspeed", "accelerate")),
+    help="The files' format; without it their content says.",
+)
 @click.option(
     "--fail-on",
     cls=GroupedOption,
@@ -47,8 +55,8 @@ FORMATS = ("table", "json", "github", "sarif")
     show_default=True,
     help="How to print the findings.",
 )
-def command(files: tuple[str, ...], fail_on: str, **given: Unpack[Given]) -> int:
-    """Whether DeepSpeed configuration files are right, and whether what they ask for fits.
+def command(files: tuple[str, ...], kind: str | None, fail_on: str, **given: Unpack[Given]) -> int:
+    """Whether configuration files of DeepSpeed or accelerate are right, and whether what they ask for fits.
 
     Give what the file does not say: the model, the GPUs, the batch.
 
@@ -60,7 +68,7 @@ def command(files: tuple[str, ...], fail_on: str, **given: Unpack[Given]) -> int
     form = given["format"]
     given = planned(cast("Given", {"framework": "deepspeed", "stage": (), "unit": "GB", **given}))
     faults = Faults()
-    checked = [found for file in files if (found := faults.attempt(partial(_checked, file, given)))]
+    checked = [found for file in files if (found := faults.attempt(partial(_checked, file, given, kind)))]
     faults.report()
     _show(form, checked)
     worse = [each for found in checked if (each := worst(found.findings))]
@@ -68,11 +76,12 @@ def command(files: tuple[str, ...], fail_on: str, **given: Unpack[Given]) -> int
     return NOTHING_FITS if bad else ANSWERED
 
 
-def _checked(file: str, given: Given) -> Checked:
-    from zeroplan.formats.deepspeed import batch_findings, read_deepspeed
+def _checked(file: str, given: Given, kind: str | None) -> Checked:
+    from zeroplan.formats.configs import read_config
+    from zeroplan.formats.deepspeed import batch_findings
     from zeroplan.render.checked import Checked
 
-    reading = read_deepspeed(file, _hidden(given))
+    reading = read_config(file, _hidden(given), kind)
     options = {name: value for name, value in reading.options.items() if name == "framework" or not typed(name)}
     question, why = None, list[Finding]()
     if not reading.unmodelled:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from zeroplan.core.host import NVME_BUFFER
 from zeroplan.core.question import Question
-from zeroplan.core.verdict import DOES_NOT_FIT, TIGHT, CardAnswer, StageAnswer
+from zeroplan.core.verdict import DOES_NOT_FIT, FITS, TIGHT, CardAnswer, StageAnswer
 from zeroplan.units import format_size
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
@@ -71,7 +71,11 @@ def taken(answer: CardAnswer) -> str:
     """Where, and what is taken of how much, for an answer of one stage."""
     [stage] = answer.stages
     where = f"on {stage.estimate.plan.gpus:,} x {answer.card.gpu.title}" if stage.estimate else ""
-    return f"{where}: {_gb(answer.budget_bytes - (stage.spare_bytes or 0))} of {_gb(answer.budget_bytes)}"
+    reserved = stage.meters.reserved if stage.meters else None
+    needs = _gb(answer.budget_bytes - (stage.spare_bytes or 0))
+    if reserved and stage.verdict != FITS:
+        needs = f"{_gb(reserved.low)} to {_gb(reserved.high)}"
+    return f"{where}: {needs} of {_gb(answer.budget_bytes)}"
 
 
 def _gb(size: int) -> str:

@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Any
 
 from zeroplan.core.findings import ERROR, NOTE, WARNING, Finding, Place
-from zeroplan.errors import InputError, nearest, one_line, printable
+from zeroplan.errors import InputError, one_line, printable
 from zeroplan.formats.files import read_bytes
+from zeroplan.formats.reading import AUTO, LARGEST_CONFIG, Reader, Reading, alike, check_depth
 
-LARGEST_CONFIG = 2**20
-"""Bytes; real ones are a few thousand."""
-DEEPEST = 40
-AUTO = "auto"
 ZERO = "zero_optimization"
 NUMBERS = {
     "reduce_bucket_size": "reduce_bucket_size",
@@ -85,32 +80,16 @@ UNMODELLED = ("tensor_parallel", "pipeline", "sequence_parallel_size", "expert_p
 """Top-level keys that change memory or traffic and that zeroplan does not model."""
 
 
-@dataclass(slots=True)
-class Reading:
-    """What a file says as options of a plan, and what was found on the way."""
-
-    path: str
-    kind: str
-    options: dict[str, Any] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
-    unmodelled: bool = False
-    """Whether a key divides or moves states in a way that zeroplan does not model: no verdict is right then."""
-    train_batch: int | None = None
-    """Sequences of a step over all GPUs, where the file says it."""
-
-
-def read_deepspeed(path: str, hidden: int | None = None) -> Reading:
-    """A configuration file as a plan; `hidden`: the model's width, of which `auto` sizes are made.
+def read_deepspeed(path: str, hidden: int | None = None, precision: str | None = None) -> Reading:
+    """A configuration file as a plan; `hidden`: the model's width, of which `auto` sizes are made; `precision`: what a
+    launcher says of it: no, fp16 or bf16.
 
     Raises InputError where it is no JSON object, too large or nested too deeply.
     """
     raw = read_bytes(path, LARGEST_CONFIG)
     text = raw.decode("utf-8", errors="replace")
-    reader = _Reader(path, text, hidden)
+    reader = _Reader(path, text, hidden, precision)
     reader.read(_parsed(text, path, reader))
-    if "offload" in PurePath(path).name.lower() and not reader.reading.options["offload"]:
-        said = "the file's name says offload, and its content offloads nothing."
-        reader.found("ZP208", WARNING, "", said, "Add offload_optimizer or offload_param, or rename the file.")
     return reader.reading
 
 
@@ -127,8 +106,7 @@ def _parsed(text: str, path: str, reader: _Reader) -> Mapping[str, Any]:
 
     if not text.strip():
         raise InputError(one_line(path), "is empty.")
-    if _depth(text) > DEEPEST:
-        raise InputError(one_line(path), "is nested too deeply.")
+    check_depth(text, path)
     try:
         data = json.loads(text, object_pairs_hook=pairs)
     except (ValueError, RecursionError):
@@ -153,32 +131,15 @@ def _human(text: str, path: str, pairs: Callable[[list[tuple[str, Any]]], dict[s
         raise InputError(one_line(path), f"is not JSON: {printable(str(error), 100)}.") from error
 
 
-def _depth(text: str) -> int:
-    """How deep brackets are nested, strings not told apart: never less than it is."""
-    depth = most = 0
-    for char in text:
-        if char in "{[":
-            depth += 1
-            most = max(most, depth)
-        elif char in "}]":
-            depth -= 1
-    return most
-
-
-class _Reader:
+class _Reader(Reader):
     """Goes through one file once, section by section."""
 
-    def __init__(self, path: str, text: str, hidden: int | None) -> None:
-        self.reading = Reading(path=path, kind="deepspeed", options={"framework": "deepspeed"})
-        self._lines = text.splitlines()
+    def __init__(self, path: str, text: str, hidden: int | None, precision: str | None) -> None:
+        super().__init__(path, text, "deepspeed", "deepspeed")
         self._hidden = hidden
+        self._precision_given = precision
         self._offload: dict[str, str] = {}
         self._settings: dict[str, str] = {}
-
-    def found(self, code: str, severity: str, key: str, said: str, mend: str = "") -> None:
-        """Note a finding at a key."""
-        place = Place(one_line(self.reading.path), one_line(key[:200]), self._line(key))
-        self.reading.findings.append(Finding(code, severity, place, said, mend))
 
     def read(self, data: Mapping[str, Any]) -> None:
         self._top(data)
@@ -197,11 +158,6 @@ class _Reader:
         options["offload"] = tuple(f"{place}={tier}" for place, tier in self._offload.items())
         options["set"] = tuple(f"{name}={value}" for name, value in self._settings.items())
 
-    def _line(self, key: str) -> int | None:
-        """The first line that has the last part of a dotted key, in quotes or bare."""
-        name = key.rpartition(".")[2]
-        return next((at for at, line in enumerate(self._lines, 1) if _names(line, name)), None)
-
     def _top(self, data: Mapping[str, Any]) -> None:
         for key in data:
             name = str(key)
@@ -213,7 +169,7 @@ class _Reader:
                 said = f"has no effect at the top level; it belongs in {ZERO}."
                 self.found("ZP202", WARNING, name, said, f"Move it into {ZERO}.")
             else:
-                self.found("ZP201", NOTE, name, f"is unknown; DeepSpeed ignores it.{_alike(name, KNOWN_TOP)}")
+                self.found("ZP201", NOTE, name, f"is unknown; DeepSpeed ignores it.{alike(name, KNOWN_TOP)}")
 
     def _zero(self, zero: Mapping[str, Any]) -> None:
         for key in zero:
@@ -240,8 +196,8 @@ class _Reader:
         elif name in TOP_ONLY:
             self.found("ZP202", ERROR, path, "belongs at the top level; DeepSpeed refuses it here.", "Move it there.")
         elif not name.startswith("_") and name not in KNOWN_ZERO:
-            alike = f" Did you mean {MEANT[name]}?" if name in MEANT else _alike(name, KNOWN_ZERO)
-            self.found("ZP201", ERROR, path, f"is unknown; DeepSpeed refuses the file.{alike}")
+            meant = f" Did you mean {MEANT[name]}?" if name in MEANT else alike(name, KNOWN_ZERO)
+            self.found("ZP201", ERROR, path, f"is unknown; DeepSpeed refuses the file.{meant}")
 
     def _places(self, zero: Mapping[str, Any]) -> None:
         if zero.get("cpu_offload") is True:
@@ -305,7 +261,9 @@ class _Reader:
         wide = isinstance(types, Mapping) and str(types.get("grad_accum_dtype", "")).lower() in ("fp32", "float32")
         if True in enabled:
             self.reading.options["recipe"] = "deepspeed-fp32-accum" if wide else "deepspeed-16bit"
-        elif AUTO in enabled:
+        elif self._precision_given in ("bf16", "fp16") and (AUTO in enabled or not {"bf16", "fp16"} & set(data)):
+            self.reading.options["recipe"] = "deepspeed-16bit"
+        elif AUTO in enabled and self._precision_given is None:
             said = "auto follows from the launcher's mixed_precision; 16 bits are taken."
             self.found("ZP302", NOTE, "bf16" if "bf16" in data else "fp16", said, "Say true or false.")
             self.reading.options["recipe"] = "deepspeed-16bit"
@@ -335,15 +293,6 @@ class _Reader:
 def _enabled(section: object) -> object:
     """true, false or auto."""
     return section.get("enabled", False) if isinstance(section, Mapping) else False
-
-
-def _names(line: str, name: str) -> bool:
-    return f'"{name}"' in line or line.lstrip().startswith(f"{name}:")
-
-
-def _alike(name: str, known: frozenset[str]) -> str:
-    close = nearest(name[:60].lower(), sorted(known), count=1)
-    return f" Did you mean {close[0]}?" if close else ""
 
 
 def batch_findings(reading: Reading, gpus: int) -> Iterator[Finding]:

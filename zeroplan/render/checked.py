@@ -57,7 +57,7 @@ def _understood(each: Checked) -> str:
     said = []
     for name, value in each.options.items():
         text = ",".join(value) if isinstance(value, tuple) else str(value)
-        if text and name != "framework":
+        if text:
             said.append(f"--{name.replace('_', '-')} {text}")
     return " ".join(said)
 

@@ -1,0 +1,275 @@
+"""Hugging Face accelerate's configuration as a plan: what it says, and what is wrong with it.
+
+Read as accelerate 1.15 reads it: huggingface/accelerate commands/config/config_args.py, commands/launch.py,
+utils/launch.py, utils/dataclasses.py, parallelism_config.py. Scalars are read as text, so that an unquoted `no` stays
+the word and no tag of YAML makes anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from zeroplan.core.findings import ERROR, NOTE, WARNING
+from zeroplan.errors import InputError, one_line, printable
+from zeroplan.formats.deepspeed import read_deepspeed
+from zeroplan.formats.files import read_bytes
+from zeroplan.formats.reading import AUTO, Reader, Reading, alike, check_depth
+
+LARGEST_YAML = 2**17
+"""Bytes; real ones are a thousand, and YAML is slow to read."""
+DEEPSPEED, FSDP, PARALLEL = "deepspeed_config", "fsdp_config", "parallelism_config"
+MARKS = ("distributed_type", DEEPSPEED, FSDP, "compute_environment", "num_processes")
+"""Keys by which the format is recognised."""
+KNOWN_TOP = frozenset(
+    (
+        *("compute_environment", "distributed_type", "mixed_precision", "use_cpu", "debug", "num_processes"),
+        *("machine_rank", "num_machines", "gpu_ids", "main_process_ip", "main_process_port", "rdzv_backend"),
+        *("same_network", "main_training_function", "enable_cpu_affinity", "fp8_config", DEEPSPEED, FSDP, PARALLEL),
+        *("megatron_lm_config", "mpirun_config", "downcast_bf16", "tpu_name", "tpu_zone", "tpu_use_cluster"),
+        *("tpu_use_sudo", "command_file", "commands", "tpu_vm", "tpu_env", "dynamo_config", "dynamo_backend", "fp16"),
+    )
+)
+KNOWN_DEEPSPEED = frozenset(
+    (
+        *("zero_stage", "offload_optimizer_device", "offload_param_device", "offload_optimizer_nvme_path"),
+        *("offload_param_nvme_path", "gradient_accumulation_steps", "gradient_clipping", "zero3_init_flag"),
+        *("zero3_save_16bit_model", "deepspeed_config_file", "deepspeed_hostfile", "deepspeed_multinode_launcher"),
+        *("deepspeed_exclusion_filter", "deepspeed_inclusion_filter", "deepspeed_moe_layer_cls_names"),
+        "seq_parallel_communication_data_type",
+    )
+)
+REFUSED_BESIDE_FILE = (
+    *("gradient_accumulation_steps", "gradient_clipping", "zero_stage", "offload_optimizer_device"),
+    *("offload_param_device", "offload_param_nvme_path", "offload_optimizer_nvme_path", "zero3_save_16bit_model"),
+)
+"""Keys of deepspeed_config that accelerate refuses beside deepspeed_config_file."""
+KNOWN_FSDP = frozenset(
+    f"fsdp_{name}"
+    for name in (
+        *("version", "sharding_strategy", "reshard_after_forward", "offload_params", "min_num_params"),
+        *("auto_wrap_policy", "transformer_layer_cls_to_wrap", "backward_prefetch", "forward_prefetch"),
+        *("state_dict_type", "use_orig_params", "cpu_ram_efficient_loading", "sync_module_states"),
+        *("activation_checkpointing", "activation_checkpointing_offload", "ignored_modules"),
+    )
+)
+STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2")
+"""In the order of their numbers, from 1."""
+STAGES = {"FULL_SHARD": 3, "SHARD_GRAD_OP": 2, "NO_SHARD": 0, "HYBRID_SHARD": 3, "HYBRID_SHARD_ZERO2": 2}
+UNMODELLED = ("tp", "cp", "sp")
+"""Ways of parallelism_config that zeroplan does not model."""
+YES, NO = ("true", "yes", "on", "1", "y", "t"), ("false", "no", "off", "0", "n", "f", "", "null", "none", "~")
+
+
+def read_accelerate(path: str, hidden: int | None = None) -> Reading:
+    """A configuration file as a plan; `hidden`: the model's width, of which `auto` sizes are made.
+
+    Raises InputError where it is no mapping, too large or nested too deeply, or refers to a file that is not there or
+    not in its own folder.
+    """
+    text = read_bytes(path, LARGEST_YAML).decode("utf-8", errors="replace")
+    return _Reader(path, text, hidden).read(mapping(text, path))
+
+
+def mapping(text: str, path: str) -> Mapping[str, Any]:
+    """The mapping of YAML text, all scalars as text; raises InputError where it is none."""
+    import yaml
+
+    check_depth(text, path)
+    try:
+        data = yaml.load(text, Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise InputError(one_line(path), f"is not YAML: {printable(str(error), 100)}.") from error
+    if not isinstance(data, Mapping):
+        raise InputError(one_line(path), "is not a mapping.")
+    return data
+
+
+class _Reader(Reader):
+    """Goes through one file once, section by section."""
+
+    def __init__(self, path: str, text: str, hidden: int | None) -> None:
+        super().__init__(path, text, "accelerate", "ddp")
+        self._hidden = hidden
+
+    def read(self, data: Mapping[str, Any]) -> Reading:
+        for key in map(str, data):
+            if key not in KNOWN_TOP:
+                said = f"is unknown; accelerate refuses the file.{alike(key, KNOWN_TOP)}"
+                self.found("ZP201", ERROR, key, said)
+        options = self.reading.options
+        precision = self._precision(data)
+        if "num_processes" in data:
+            options["gpus"] = str(self._whole(data, "num_processes", 1, least=1))
+        kind = str(data.get("distributed_type", "")).upper()
+        if kind == "DEEPSPEED":
+            self._deepspeed(self._section(data, DEEPSPEED), data, precision)
+        elif kind == "FSDP":
+            self._fsdp(self._section(data, FSDP), data)
+            options["recipe"] = "fp32-adam" if precision == "no" else "fsdp-mixed"
+        elif kind in ("MULTI_GPU", "NO"):
+            options.update(stage=("0",), recipe="fp32-adam" if precision == "no" else "fsdp-mixed")
+            options.update({"gpus": "1"} if kind == "NO" else {})
+        elif kind:
+            self._not_modelled("distributed_type", f"{printable(kind)} is not modelled")
+        else:
+            self.found("ZP201", ERROR, "distributed_type", "is missing; accelerate refuses the file.")
+            self.reading.unmodelled = True
+        self._parallel(self._section(data, PARALLEL))
+        return self.reading
+
+    def _not_modelled(self, key: str, said: str) -> None:
+        self.found("ZP301", WARNING, key, f"{said}; whether it fits is not judged.")
+        self.reading.unmodelled = True
+
+    def _section(self, data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+        section = data.get(key, {})
+        if isinstance(section, Mapping):
+            return section
+        if _word(section) not in NO:
+            self.found("ZP201", ERROR, key, f"{printable(section)} is not a mapping.")
+        return {}
+
+    def _precision(self, data: Mapping[str, Any]) -> str:
+        precision = _word(data.get("mixed_precision", "no"))
+        if precision in NO:
+            return "no"
+        if precision == "fp8":
+            self._not_modelled("mixed_precision", "fp8 is not modelled")
+        elif precision not in ("bf16", "fp16"):
+            self.found("ZP201", ERROR, "mixed_precision", f"{printable(precision)} is not no, fp16, bf16 or fp8.")
+        return precision
+
+    def _deepspeed(self, section: Mapping[str, Any], data: Mapping[str, Any], precision: str) -> None:
+        for key in map(str, section):
+            if key not in KNOWN_DEEPSPEED:
+                said = f"is unknown; accelerate ignores it.{alike(key, KNOWN_DEEPSPEED)}"
+                self.found("ZP201", NOTE, f"{DEEPSPEED}.{key}", said)
+        if "deepspeed_config_file" in section:
+            self._referenced(section, data, precision)
+            return
+        stage = self._whole(section, "zero_stage", 2, most=3)
+        offload = []
+        for key, place in (("offload_optimizer_device", "optimizer"), ("offload_param_device", "params")):
+            tier = _word(section.get(key, "none"))
+            if tier not in ("none", "cpu", "nvme"):
+                self.found("ZP201", ERROR, f"{DEEPSPEED}.{key}", f"{printable(tier)} is not none, cpu or nvme.")
+            elif tier != "none" and place == "params" and stage != 3:
+                said = f"does nothing at stage {stage}: weights are divided at stage 3 alone."
+                self.found("ZP206", WARNING, f"{DEEPSPEED}.{key}", said, "Use stage 3, or leave it out.")
+            elif tier != "none":
+                offload.append(f"{place}={tier}")
+        options = self.reading.options
+        options.update(framework="deepspeed", stage=(str(stage),), offload=tuple(offload))
+        options["recipe"] = "fp32-adam" if precision == "no" else "deepspeed-16bit"
+        if _word(section.get("gradient_accumulation_steps", "1")) != AUTO:
+            options["grad_accum"] = str(self._whole(section, "gradient_accumulation_steps", 1, least=1))
+
+    def _referenced(self, section: Mapping[str, Any], data: Mapping[str, Any], precision: str) -> None:
+        """The plan of the DeepSpeed file that it refers to, beside it or below."""
+        for key in REFUSED_BESIDE_FILE:
+            if key in section:
+                said = "is refused by accelerate beside deepspeed_config_file."
+                self.found("ZP210", ERROR, f"{DEEPSPEED}.{key}", said, "Say it in the DeepSpeed file.")
+        if "mixed_precision" in data and _word(data["mixed_precision"]) not in ("null", "~", ""):
+            said = "is refused by accelerate 1.15 beside deepspeed_config_file."
+            self.found("ZP210", ERROR, "mixed_precision", said, "Say it in the DeepSpeed file, or --mixed_precision.")
+        folder, name = Path(self.reading.path).parent, str(section["deepspeed_config_file"])
+        try:
+            inside = (folder / name).resolve().is_relative_to(folder.resolve())
+        except (OSError, ValueError, RuntimeError) as error:  # a null byte, or links in a circle
+            raise InputError(one_line(self.reading.path), f"deepspeed_config_file: {printable(name)}.") from error
+        if not inside:
+            said = f"deepspeed_config_file: {printable(name)} is not in the file's folder."
+            raise InputError(one_line(self.reading.path), said, "Check that file by itself.")
+        found = read_deepspeed(str(folder / name), self._hidden, precision)
+        self.reading.findings += found.findings
+        self.reading.options.update(found.options)
+        self.reading.train_batch, self.reading.unmodelled = found.train_batch, found.unmodelled
+
+    def _fsdp(self, section: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        for key in map(str, section):
+            if key not in KNOWN_FSDP:
+                said = f"is unknown; accelerate ignores it.{alike(key, KNOWN_FSDP)}"
+                self.found("ZP201", NOTE, f"{FSDP}.{key}", said)
+        options = self.reading.options
+        version = self._whole(section, "fsdp_version", 1, least=1, most=2)
+        options["framework"] = f"fsdp{version}"
+        stage = self._resharding(section) if version == 2 else self._strategy(section, data)
+        options["stage"] = (str(stage),)
+        checkpoints = self._flag(section, "fsdp_activation_checkpointing")
+        if checkpoints:
+            options["recompute"] = "full"
+        offload = ["params=cpu"] if self._flag(section, "fsdp_offload_params") else []
+        if checkpoints and self._flag(section, "fsdp_activation_checkpointing_offload"):
+            offload.append("activations=cpu")
+        options["offload"] = tuple(offload)
+        policy = _word(section.get("fsdp_auto_wrap_policy", "transformer_based_wrap"))
+        if policy == "no_wrap":
+            self._not_modelled(f"{FSDP}.fsdp_auto_wrap_policy", "the whole model as one unit is not modelled")
+        elif policy == "size_based_wrap":
+            said = "units are taken to be blocks; those of SIZE_BASED_WRAP are of other sizes."
+            self.found("ZP301", WARNING, f"{FSDP}.fsdp_auto_wrap_policy", said)
+
+    def _resharding(self, section: Mapping[str, Any]) -> int:
+        """The stage that FSDP2 is like."""
+        if "fsdp_sharding_strategy" in section:
+            said = "has no effect at fsdp_version 2."
+            self.found("ZP206", NOTE, f"{FSDP}.fsdp_sharding_strategy", said, "Use fsdp_reshard_after_forward.")
+        return 3 if self._flag(section, "fsdp_reshard_after_forward", default=True) else 2
+
+    def _strategy(self, section: Mapping[str, Any], data: Mapping[str, Any]) -> int:
+        """The stage that FSDP1's sharding strategy is like; a hybrid one divides over a node."""
+        said = str(section.get("fsdp_sharding_strategy", STRATEGIES[0])).upper()
+        if re.fullmatch("[1-5]", said):
+            said = STRATEGIES[int(said) - 1]
+        if said not in STAGES:
+            what = f"{printable(said)} is not one of {', '.join(STRATEGIES)}."
+            self.found("ZP201", ERROR, f"{FSDP}.fsdp_sharding_strategy", what)
+            said = STRATEGIES[0]
+        meant = str(section.get("fsdp_reshard_after_forward", said)).upper()
+        if meant != said and "fsdp_sharding_strategy" not in section:
+            what = f"{printable(meant)} has no effect: at fsdp_version 1 accelerate 1.15 launches FULL_SHARD."
+            mend = f"Write fsdp_sharding_strategy: {meant}." if meant in STAGES else "Use fsdp_sharding_strategy."
+            self.found("ZP206", WARNING, f"{FSDP}.fsdp_reshard_after_forward", what, mend)
+        gpus = int(self.reading.options.get("gpus", 0))
+        group = gpus // self._whole(data, "num_machines", 1, least=1)
+        if said.startswith("HYBRID") and 1 < group < gpus:
+            self.reading.options["shard_group"] = str(group)
+        return STAGES[said]
+
+    def _parallel(self, section: Mapping[str, Any]) -> None:
+        ways = ("dp_replicate", "dp_shard", *UNMODELLED)
+        sizes = {way: self._whole(section, f"{PARALLEL}_{way}_size", 1, least=1) for way in ways}
+        for way in UNMODELLED:
+            if sizes[way] > 1:
+                self._not_modelled(f"{PARALLEL}.{PARALLEL}_{way}_size", "is not modelled")
+        total, gpus = prod(sizes.values()), self.reading.options.get("gpus")
+        if total > 1 and gpus is not None and int(gpus) != total:
+            said = f"the sizes multiply to {total}, and num_processes is {gpus}."
+            self.found("ZP209", ERROR, PARALLEL, said, "Make them the same.")
+        if sizes["dp_replicate"] > 1 and sizes["dp_shard"] > 1:
+            self.reading.options["shard_group"] = str(sizes["dp_shard"])
+        elif sizes["dp_replicate"] > 1 and self.reading.options["framework"] != "ddp":
+            self._not_modelled(f"{PARALLEL}.{PARALLEL}_dp_replicate_size", "replicas alone are not modelled")
+
+    def _flag(self, section: Mapping[str, Any], key: str, default: bool = False) -> bool:
+        word = _word(section.get(key, str(default)))
+        if word not in (*YES, *NO):
+            self.found("ZP201", ERROR, key, f"{printable(word)} is neither true nor false.")
+            return default
+        return word in YES
+
+    def _whole(self, section: Mapping[str, Any], key: str, default: int, least: int = 0, most: int = 10**6) -> int:
+        word = _word(section.get(key, str(default)))
+        if re.fullmatch("[0-9]{1,7}", word) and least <= int(word) <= most:
+            return int(word)
+        self.found("ZP201", ERROR, key, f"{printable(word)} is not a whole number from {least} to {most}.")
+        return default
+
+
+def _word(value: object) -> str:
+    return value.strip().lower() if isinstance(value, str) else str(value)
