@@ -10,7 +10,11 @@ import pytest
 from tests.command import run
 
 DATA = Path(__file__).parents[1] / "formats" / "data" / "deepspeed"
-GOOD: dict[str, Any] = {"bf16": {"enabled": True}, "zero_optimization": {"stage": 3}}
+GOOD: dict[str, Any] = {
+    "bf16": {"enabled": True},
+    "zero_optimization": {"stage": 3},
+    "train_micro_batch_size_per_gpu": 1,
+}
 CARD = ["--params", "8e9", "--gpus", "8", "--gpu", "a100-80gb"]
 
 
@@ -109,6 +113,12 @@ def test_sarif_has_a_rule_for_every_result() -> None:
     assert error["locations"][0]["physicalLocation"]["region"] == {"startLine": 6}
 
 
+def test_a_file_that_cannot_be_read_hides_no_other(config: Path) -> None:
+    ran = run("check", str(config), "nowhere.json")
+    assert (ran.status, "ds_config.json: 1 note" in " ".join(ran.stdout.split())) == (2, True)
+    assert "nowhere.json: cannot be read" in ran.stderr
+
+
 @pytest.mark.parametrize("code", ["ZP101", "zp202", "ZP303"])
 def test_every_code_is_explained(code: str) -> None:
     text = run("explain", code).stdout
@@ -144,7 +154,28 @@ def test_a_bucket_larger_than_the_model(tmp_path: Path) -> None:
     file = tmp_path / "ds_config.json"
     for size, codes in ((5e8, ["ZP107"]), (1e8, [])):
         zero = {"stage": 2, "reduce_bucket_size": size}
-        file.write_text(json.dumps({"zero_optimization": zero, "bf16": {"enabled": True}}), "utf-8")
+        file.write_text(
+            json.dumps({"train_micro_batch_size_per_gpu": 1, "zero_optimization": zero, "bf16": {"enabled": True}}),
+            "utf-8",
+        )
         asked = ["--params", "1e8", "--gpus", "8", "--gpu", "h100", "--format", "json"]
         [found] = json.loads(run("check", str(file), *asked).stdout)["results"]
         assert [each["code"] for each in found["findings"]] == codes
+
+
+def test_a_file_with_errors_gets_no_verdict(tmp_path: Path) -> None:
+    """Stage 'three' is read as 0: a verdict on it would be of another plan."""
+    file = tmp_path / "ds_config.json"
+    file.write_text(json.dumps({**GOOD, "zero_optimization": {"stage": "three"}}), "utf-8")
+    [found] = json.loads(run("check", str(file), *CARD, "--format", "json").stdout)["results"]
+    assert (found["verdicts"], [each["code"] for each in found["findings"]]) == ([], ["ZP201", "ZP303"])
+
+
+def test_a_derived_batch_is_echoed_and_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "ds_config.json"
+    config = {**GOOD, "train_batch_size": 256}
+    del config["train_micro_batch_size_per_gpu"]
+    file.write_text(json.dumps(config), "utf-8")
+    asked = ["--model", "llama-3.1-8b", "--gpus", "8", "--gpu", "h100", "--seq-len", "512", "--format", "json"]
+    [found] = json.loads(run("check", str(file), *asked).stdout)["results"]
+    assert (found["understood"]["micro_batch"], found["request"]["micro_batch"]) == ("32", 32)

@@ -133,6 +133,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
         ("distributed_type: FSDP\nnum_procs: 8", "ZP201", "num_procs"),
         ("num_processes: 8", "ZP201", "distributed_type"),
         ("distributed_type: TPU", "ZP301", "distributed_type"),
+        ("distributed_type: fsdp", "ZP201", "distributed_type"),
         ("distributed_type: FSDP\nfsdp_config: [1]", "ZP201", "fsdp_config"),
         ("distributed_type: FSDP\nmixed_precision: fp8", "ZP301", "mixed_precision"),
         ("distributed_type: FSDP\nnum_processes: many", "ZP201", "num_processes"),
@@ -159,10 +160,42 @@ def test_what_is_wrong_has_a_code_and_a_place(tmp_path: Path, text: str, code: s
     assert (code, key) in {(each.code, each.place.key) for each in written(tmp_path, text).findings}
 
 
-def test_an_unquoted_no_is_the_word(tmp_path: Path) -> None:
-    for text in ("no", "'no'", '"no"'):
+def test_no_is_fp32_and_stops_accelerate_where_it_is_not_quoted(tmp_path: Path) -> None:
+    for text, codes in (("no", ["ZP201"]), ("'no'", []), ('"no"', [])):
         found = written(tmp_path, f"distributed_type: MULTI_GPU\nnum_processes: 8\nmixed_precision: {text}")
-        assert (found.options["recipe"], found.findings) == ("fp32-adam", [])
+        assert (found.options["recipe"], [each.code for each in found.findings]) == ("fp32-adam", codes)
+
+
+def test_no_wrapping_policy_is_one_unit_and_not_judged(tmp_path: Path) -> None:
+    found = written(tmp_path, "distributed_type: FSDP\nnum_processes: 8\nfsdp_config: {fsdp_version: 2}")
+    assert found.unmodelled
+    assert ("ZP301", "warning", "fsdp_config.fsdp_auto_wrap_policy") in told(found)
+
+
+def test_keys_without_their_prefix_are_honoured(tmp_path: Path) -> None:
+    text = "distributed_type: FSDP\nfsdp_config: {sharding_strategy: SHARD_GRAD_OP, offload_params: true}"
+    options = written(tmp_path, text).options
+    assert (options["stage"], options["offload"]) == (("2",), ("params=cpu",))
+
+
+def test_the_old_fp16_is_a_precision(tmp_path: Path) -> None:
+    assert written(tmp_path, "distributed_type: MULTI_GPU\nfp16: true").options["recipe"] == "fsdp-mixed"
+
+
+def test_findings_of_a_referenced_file_name_it(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 7}}', "utf-8")
+    file = tmp_path / "accelerate.yaml"
+    file.write_text("distributed_type: DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: ds.json}", "utf-8")
+    assert f"::error file={tmp_path}/ds.json,line=1," in run("check", str(file), "--format", "github").stdout
+
+
+def test_aliases_that_multiply_are_no_text(tmp_path: Path) -> None:
+    """Ten to the twelfth leaves from a kilobyte."""
+    lines = ["distributed_type: FSDP", "gpu_ids: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"command_file: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    lines += [f"{key}: *a11" for key in ("num_processes", "mixed_precision", "fsdp_config")]
+    found = written(tmp_path, "\n".join(lines))
+    assert {each.place.key for each in found.findings} >= {"num_processes", "mixed_precision", "fsdp_config"}
 
 
 def test_json_is_read_as_well_and_a_format_can_be_forced(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from zeroplan.core.findings import ERROR, SEVERITIES
 from zeroplan.errors import InputError
-from zeroplan.formats.deepspeed import batch_findings, read_deepspeed
+from zeroplan.formats.deepspeed import read_deepspeed
+from zeroplan.formats.deepspeed_batch import batch_findings, derived_batch
 from zeroplan.formats.reading import Reading
 
 DATA = Path(__file__).parent / "data" / "deepspeed"
@@ -186,3 +187,99 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, raw: bytes) -> None:
 def test_what_has_no_key_of_deepspeed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no key of a DeepSpeed configuration"):
         written(tmp_path, {"hidden_size": 4096})
+
+
+@pytest.mark.parametrize(
+    ("config", "code", "key"),
+    [
+        ({"bf16": {"enabled": True, "bf16_optimizer_states": True}}, "ZP301", "bf16.bf16_optimizer_states"),
+        (
+            {"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "ratio": 0.3}}},
+            "ZP301",
+            "zero_optimization.offload_optimizer.ratio",
+        ),
+        (
+            {"zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 1e12}},
+            "ZP301",
+            "zero_optimization.stage3_param_persistence_threshold",
+        ),
+        ({"zero_optimization": {"stage": 2, "zenflow": {"topk_ratio": 0.1}}}, "ZP301", "zero_optimization.zenflow"),
+        ({"optimizer": {"type": "SGD"}}, "ZP301", "optimizer.type"),
+        ({"torch_autocast": {"enabled": True}}, "ZP301", "torch_autocast"),
+        ({"tensor_parallel": {"autotp_size": 2}}, "ZP301", "tensor_parallel"),
+    ],
+)
+def test_what_changes_memory_and_is_not_modelled_gets_no_verdict(
+    tmp_path: Path, config: dict[str, Any], code: str, key: str
+) -> None:
+    found = written(tmp_path, config)
+    assert found.unmodelled
+    assert (code, key) in {(each.code, each.place.key) for each in found.findings}
+
+
+@pytest.mark.parametrize(
+    ("config", "key"),
+    [
+        ({"bf16": {}, "elasticity": {}}, "elasticity"),
+        ({"bf16": {}, "nebula": {}}, "nebula"),
+        ({"bf16": {"enabled": True}, "fp16": {"enabled": True}}, "fp16"),
+        ({"bf16": {"enabled": True, "loss_scale": 0}}, "bf16.loss_scale"),
+        ({"zero_optimization": {"_comment": ""}}, "zero_optimization._comment"),
+        ({"zero_optimization": {"offload_optimizer": "cpu"}}, "zero_optimization.offload_optimizer"),
+        ({"zero_optimization": {"offload_optimizer": {"device": "CPU"}}}, "zero_optimization.offload_optimizer.device"),
+        (
+            {"zero_optimization": {"offload_optimizer": {"pinmemory": True}}},
+            "zero_optimization.offload_optimizer.pinmemory",
+        ),
+        ({"zero_optimization": {"reduce_bucket_size": 0}}, "zero_optimization.reduce_bucket_size"),
+        ({"zero_optimization": {"reduce_bucket_size": 1.5}}, "zero_optimization.reduce_bucket_size"),
+        (
+            {"zero_optimization": {"cpu_offload": True, "offload_optimizer": {"device": "cpu"}}},
+            "zero_optimization.offload_optimizer",
+        ),
+    ],
+)
+def test_what_deepspeed_refuses_is_an_error(tmp_path: Path, config: dict[str, Any], key: str) -> None:
+    assert key in {each.place.key for each in written(tmp_path, config).findings if each.severity == ERROR}
+
+
+def test_what_deepspeed_takes_is_no_error(tmp_path: Path) -> None:
+    for stage in ("3", 3.0):
+        config = {
+            "zero_optimization": {"stage": stage},
+            "bf16": {"enabled": "true"},
+            "tensor_parallel": {"autotp_size": 1},
+        }
+        found = written(tmp_path, {**config, "gradient_accumulation_steps": 2.0, "train_micro_batch_size_per_gpu": 1})
+        assert (found.options["stage"], found.options["grad_accum"]) == (("3",), "2")
+        assert (found.options["recipe"], found.findings) == ("deepspeed-16bit", [])
+
+
+@pytest.mark.parametrize(
+    ("config", "derived"),
+    [
+        ({"train_batch_size": 256}, {"micro_batch": "32"}),
+        ({"train_batch_size": 256, "gradient_accumulation_steps": 4}, {"micro_batch": "8"}),
+        ({"train_batch_size": 256, "train_micro_batch_size_per_gpu": 2}, {"grad_accum": "16"}),
+        ({"train_micro_batch_size_per_gpu": 2}, {}),
+        ({"train_batch_size": 256, "train_micro_batch_size_per_gpu": "auto"}, {}),
+    ],
+)
+def test_batch_sizes_that_are_not_said_follow(tmp_path: Path, config: dict[str, Any], derived: dict[str, str]) -> None:
+    found = written(tmp_path, config)
+    assert derived_batch(found, 8) == derived
+    assert not list(batch_findings(found, 8))
+
+
+def test_a_total_that_does_not_divide_is_refused(tmp_path: Path) -> None:
+    found = written(tmp_path, {"train_batch_size": 100, "train_micro_batch_size_per_gpu": 1})
+    assert [each.code for each in batch_findings(found, 8)] == ["ZP207"]
+
+
+def test_huge_numbers_and_many_keys_are_refused_in_a_line(tmp_path: Path) -> None:
+    for text in (
+        '{"zero_optimization": {"stage": 1e400, "sub_group_size": ' + "9" * 5000 + "}}",
+        "{" + "a:1\n" * 5000 + "}",
+    ):
+        with pytest.raises(InputError):
+            written(tmp_path, text)

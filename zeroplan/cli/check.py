@@ -69,8 +69,9 @@ def command(files: tuple[str, ...], kind: str | None, fail_on: str, **given: Unp
     given = planned(cast("Given", {"framework": "deepspeed", "stage": (), "unit": "GB", **given}))
     faults = Faults()
     checked = [found for file in files if (found := faults.attempt(partial(_checked, file, given, kind)))]
+    if checked:
+        _show(form, checked)
     faults.report()
-    _show(form, checked)
     worse = [each for found in checked if (each := worst(found.findings))]
     bad = any(SEVERITIES.index(each) <= SEVERITIES.index(fail_on) for each in worse)
     return NOTHING_FITS if bad else ANSWERED
@@ -78,14 +79,22 @@ def command(files: tuple[str, ...], kind: str | None, fail_on: str, **given: Unp
 
 def _checked(file: str, given: Given, kind: str | None) -> Checked:
     from zeroplan.formats.configs import read_config
-    from zeroplan.formats.deepspeed import batch_findings
+    from zeroplan.formats.deepspeed_batch import batch_findings, derived_batch
     from zeroplan.render.checked import Checked
 
     reading = read_config(file, _hidden(given), kind)
     options = {name: value for name, value in reading.options.items() if name == "framework" or not typed(name)}
     question, why = None, list[Finding]()
-    if not reading.unmodelled:
-        question, why = _question(cast("Given", {**given, **options}), given, reading)
+    if worst(reading.findings) == ERROR:
+        said = "whether it fits is not judged while the file has errors: what it asks for is not certain."
+        why = [Finding("ZP303", NOTE, Place(one_line(file)), said)]
+    elif not reading.unmodelled:
+        asked = cast("Given", {**given, **options})
+        question, why = _question(asked, given, reading)
+        batch = derived_batch(reading, question.gpus) if question else {}
+        if batch := {name: value for name, value in batch.items() if not typed(name)}:
+            reading.options.update(batch)
+            question, why = _question(cast("Given", {**asked, **batch}), given, reading)
     findings = [*reading.findings, *why]
     answers = fit(question) if question else ()
     if question:

@@ -1,8 +1,8 @@
 """Hugging Face accelerate's configuration as a plan: what it says, and what is wrong with it.
 
 Read as accelerate 1.15 reads it: huggingface/accelerate commands/config/config_args.py, commands/launch.py,
-utils/launch.py, utils/dataclasses.py, parallelism_config.py. Scalars are read as text, so that an unquoted `no` stays
-the word and no tag of YAML makes anything.
+utils/launch.py, utils/dataclasses.py, parallelism_config.py. Scalars are read as text, so that no tag of YAML makes
+anything.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID
 STAGES = {"FULL_SHARD": 3, "SHARD_GRAD_OP": 2, "NO_SHARD": 0, "HYBRID_SHARD": 3, "HYBRID_SHARD_ZERO2": 2}
 UNMODELLED = ("tp", "cp", "sp")
 """Ways of parallelism_config that zeroplan does not model."""
+UNQUOTED_NO = re.compile(r"mixed_precision:[ \t]*(no|No|NO|off|Off|OFF|false|False|FALSE)[ \t]*(#.*)?$")
+MOST_KEYS = 300
 YES, NO = ("true", "yes", "on", "1", "y", "t"), ("false", "no", "off", "0", "n", "f", "", "null", "none", "~")
 
 
@@ -82,9 +84,14 @@ def mapping(text: str, path: str) -> Mapping[str, Any]:
     try:
         data = yaml.load(text, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InputError(one_line(path), f"is not YAML: {printable(str(error), 100)}.") from error
+        raise InputError(one_line(path), f"is not YAML: {printable(' '.join(str(error).split()), 100)}.") from error
     if not isinstance(data, Mapping):
         raise InputError(one_line(path), "is not a mapping.")
+    for section in (data, *(value for value in data.values() if isinstance(value, Mapping))):
+        if len(section) > MOST_KEYS:
+            raise InputError(one_line(path), f"has more than {MOST_KEYS} keys.")
+        if "<<" in section:
+            raise InputError(one_line(path), "has a merge key (<<), which is not read.", "Write the keys out.")
     return data
 
 
@@ -104,7 +111,9 @@ class _Reader(Reader):
         precision = self._precision(data)
         if "num_processes" in data:
             options["gpus"] = str(self._whole(data, "num_processes", 1, least=1))
-        kind = str(data.get("distributed_type", "")).upper()
+        kind = _text(data.get("distributed_type", ""))
+        if _word(data.get("use_cpu", "no")) in YES:
+            self._not_modelled("use_cpu", "training on CPUs is not modelled")
         if kind == "DEEPSPEED":
             self._deepspeed(self._section(data, DEEPSPEED), data, precision)
         elif kind == "FSDP":
@@ -113,6 +122,10 @@ class _Reader(Reader):
         elif kind in ("MULTI_GPU", "NO"):
             options.update(stage=("0",), recipe="fp32-adam" if precision == "no" else "fsdp-mixed")
             options.update({"gpus": "1"} if kind == "NO" else {})
+        elif kind.upper() in ("DEEPSPEED", "FSDP", "MULTI_GPU", "NO"):
+            said = f"{printable(kind)} is refused by accelerate: names are in capitals."
+            self.found("ZP201", ERROR, "distributed_type", said, f"Write {kind.upper()}.")
+            self.reading.unmodelled = True
         elif kind:
             self._not_modelled("distributed_type", f"{printable(kind)} is not modelled")
         else:
@@ -130,11 +143,16 @@ class _Reader(Reader):
         if isinstance(section, Mapping):
             return section
         if _word(section) not in NO:
-            self.found("ZP201", ERROR, key, f"{printable(section)} is not a mapping.")
+            self.found("ZP201", ERROR, key, f"{printable(_text(section))} is not a mapping.")
         return {}
 
     def _precision(self, data: Mapping[str, Any]) -> str:
         precision = _word(data.get("mixed_precision", "no"))
+        if "mixed_precision" not in data and _word(data.get("fp16", "no")) in YES:
+            precision = "fp16"
+        if any(UNQUOTED_NO.match(line) for line in self._lines):
+            said = "unquoted, is false in YAML, at which accelerate 1.15 stops."
+            self.found("ZP201", ERROR, "mixed_precision", said, "Write 'no' in quotes, or leave it out.")
         if precision in NO:
             return "no"
         if precision == "fp8":
@@ -148,7 +166,7 @@ class _Reader(Reader):
             if key not in KNOWN_DEEPSPEED:
                 said = f"is unknown; accelerate ignores it.{alike(key, KNOWN_DEEPSPEED)}"
                 self.found("ZP201", NOTE, f"{DEEPSPEED}.{key}", said)
-        if "deepspeed_config_file" in section:
+        if _word(section.get("deepspeed_config_file", "null")) not in NO:
             self._referenced(section, data, precision)
             return
         stage = self._whole(section, "zero_stage", 2, most=3)
@@ -177,11 +195,13 @@ class _Reader(Reader):
         if "mixed_precision" in data and _word(data["mixed_precision"]) not in ("null", "~", ""):
             said = "is refused by accelerate 1.15 beside deepspeed_config_file."
             self.found("ZP210", ERROR, "mixed_precision", said, "Say it in the DeepSpeed file, or --mixed_precision.")
-        folder, name = Path(self.reading.path).parent, str(section["deepspeed_config_file"])
+        folder, name = Path(self.reading.path).parent, _text(section["deepspeed_config_file"])
         try:
             inside = (folder / name).resolve().is_relative_to(folder.resolve())
         except (OSError, ValueError, RuntimeError) as error:  # a null byte, or links in a circle
-            raise InputError(one_line(self.reading.path), f"deepspeed_config_file: {printable(name)}.") from error
+            raise InputError(
+                one_line(self.reading.path), f"deepspeed_config_file: {printable(name)} is no path."
+            ) from error
         if not inside:
             said = f"deepspeed_config_file: {printable(name)} is not in the file's folder."
             raise InputError(one_line(self.reading.path), said, "Check that file by itself.")
@@ -191,7 +211,8 @@ class _Reader(Reader):
         self.reading.train_batch, self.reading.unmodelled = found.train_batch, found.unmodelled
 
     def _fsdp(self, section: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        for key in map(str, section):
+        section = {key if key.startswith("fsdp_") else f"fsdp_{key}": value for key, value in section.items()}
+        for key in section:
             if key not in KNOWN_FSDP:
                 said = f"is unknown; accelerate ignores it.{alike(key, KNOWN_FSDP)}"
                 self.found("ZP201", NOTE, f"{FSDP}.{key}", said)
@@ -205,11 +226,22 @@ class _Reader(Reader):
             options["recompute"] = "full"
         offload = ["params=cpu"] if self._flag(section, "fsdp_offload_params") else []
         if checkpoints and self._flag(section, "fsdp_activation_checkpointing_offload"):
-            offload.append("activations=cpu")
+            offload += ["activations=cpu"] if version == 2 else []
+            if version == 1:
+                key = f"{FSDP}.fsdp_activation_checkpointing_offload"
+                self.found("ZP201", ERROR, key, "needs fsdp_version 2; accelerate stops.", "Leave it out.")
+        syncs = self._flag(section, "fsdp_sync_module_states", default=True)
+        if self._flag(section, "fsdp_cpu_ram_efficient_loading", default=True) and not syncs:
+            said = "false needs fsdp_cpu_ram_efficient_loading: false; accelerate stops."
+            self.found("ZP201", ERROR, f"{FSDP}.fsdp_sync_module_states", said, "Leave it out.")
         options["offload"] = tuple(offload)
-        policy = _word(section.get("fsdp_auto_wrap_policy", "transformer_based_wrap"))
+        policy = _word(section.get("fsdp_auto_wrap_policy", "no_wrap"))
         if policy == "no_wrap":
-            self._not_modelled(f"{FSDP}.fsdp_auto_wrap_policy", "the whole model as one unit is not modelled")
+            said = "without a policy, or with NO_WRAP, the whole model is one unit: not modelled"
+            self._not_modelled(
+                f"{FSDP}.fsdp_auto_wrap_policy",
+                "no policy, or NO_WRAP, makes the whole model one unit, which is not modelled",
+            )
         elif policy == "size_based_wrap":
             said = "units are taken to be blocks; those of SIZE_BASED_WRAP are of other sizes."
             self.found("ZP301", WARNING, f"{FSDP}.fsdp_auto_wrap_policy", said)
@@ -223,14 +255,14 @@ class _Reader(Reader):
 
     def _strategy(self, section: Mapping[str, Any], data: Mapping[str, Any]) -> int:
         """The stage that FSDP1's sharding strategy is like; a hybrid one divides over a node."""
-        said = str(section.get("fsdp_sharding_strategy", STRATEGIES[0])).upper()
+        said = _text(section.get("fsdp_sharding_strategy", STRATEGIES[0])).upper()
         if re.fullmatch("[1-5]", said):
             said = STRATEGIES[int(said) - 1]
         if said not in STAGES:
             what = f"{printable(said)} is not one of {', '.join(STRATEGIES)}."
             self.found("ZP201", ERROR, f"{FSDP}.fsdp_sharding_strategy", what)
             said = STRATEGIES[0]
-        meant = str(section.get("fsdp_reshard_after_forward", said)).upper()
+        meant = _text(section.get("fsdp_reshard_after_forward", said)).upper()
         if meant != said and "fsdp_sharding_strategy" not in section:
             what = f"{printable(meant)} has no effect: at fsdp_version 1 accelerate 1.15 launches FULL_SHARD."
             mend = f"Write fsdp_sharding_strategy: {meant}." if meant in STAGES else "Use fsdp_sharding_strategy."
@@ -271,5 +303,10 @@ class _Reader(Reader):
         return default
 
 
+def _text(value: object) -> str:
+    """A scalar's text; of anything else a word that is none: a few aliases can make a text of billions."""
+    return value.strip() if isinstance(value, str) else "a list or mapping"
+
+
 def _word(value: object) -> str:
-    return value.strip().lower() if isinstance(value, str) else str(value)
+    return _text(value).lower()

@@ -29,6 +29,6 @@ def read_config(path: str, hidden: int | None = None, kind: str | None = None) -
 
 
 def _kind(path: str) -> str:
-    """accelerate's where one of its keys stands at the start of a line or of an object; else DeepSpeed's."""
+    """accelerate's where one of its keys starts a line or an object, without zero_optimization; else DeepSpeed's."""
     text = read_bytes(path, LARGEST_CONFIG).decode("utf-8", errors="replace")
-    return "accelerate" if MARK.search(text) else "deepspeed"
+    return "accelerate" if MARK.search(text) and '"zero_optimization"' not in text else "deepspeed"

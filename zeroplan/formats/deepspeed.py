@@ -8,76 +8,14 @@ runtime/zero/config.py and offload_config.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from zeroplan.core.findings import ERROR, NOTE, WARNING, Finding, Place
+from zeroplan.core.findings import ERROR, NOTE, WARNING
 from zeroplan.errors import InputError, one_line, printable
+from zeroplan.formats import deepspeed_keys as keys
 from zeroplan.formats.files import read_bytes
 from zeroplan.formats.reading import AUTO, LARGEST_CONFIG, Reader, Reading, alike, check_depth
-
-ZERO = "zero_optimization"
-NUMBERS = {
-    "reduce_bucket_size": "reduce_bucket_size",
-    "sub_group_size": "sub_group_size",
-    "stage3_max_live_parameters": "stage3_max_live_parameters",
-    "stage3_max_reuse_distance": "stage3_max_reuse_distance",
-    "stage3_prefetch_bucket_size": "stage3_prefetch_bucket_size",
-}
-"""The keys of zero_optimization that are settings of the framework `deepspeed`."""
-BATCH = {"train_micro_batch_size_per_gpu": "micro_batch", "gradient_accumulation_steps": "grad_accum"}
-STAGE3 = (
-    *("prefetch_bucket_size", "param_persistence_threshold", "model_persistence_threshold", "max_live_parameters"),
-    *("max_reuse_distance", "gather_16bit_weights_on_model_save", "module_granularity_threshold"),
-    *("use_all_reduce_for_fetch_params", "allgather_sequential"),
-)
-"""Keys that stand with and without `stage3_`."""
-KNOWN_ZERO = frozenset(
-    (
-        *("stage", "contiguous_gradients", "reduce_scatter", "reduce_bucket_size", "use_multi_rank_bucket_allreduce"),
-        *("allgather_partitions", "allgather_bucket_size", "overlap_comm", "compute_grad_norm"),
-        *("load_from_fp32_weights", "elastic_checkpoint", "offload_param", "offload_optimizer", "zenflow"),
-        *("sub_group_size", "ignore_unused_parameters", "legacy_stage1", "round_robin_gradients"),
-        *("parameter_alignment", "zero_hpz_partition_size", "zero_quantized_weights"),
-        *("zero_quantized_nontrainable_weights", "zero_quantized_gradients", "memory_efficient_linear"),
-        *("pipeline_loading_checkpoint", "override_module_apply", "log_trace_cache_warnings"),
-        *("enable_sanity_checks", "save_muon_momentum_buffer_in_memory", "leaf_module"),
-        *("cpu_offload_param", "cpu_offload_use_pin_memory", "cpu_offload"),
-        "stage3_gather_fp16_weights_on_model_save",
-        *STAGE3,
-        *(f"stage3_{name}" for name in STAGE3),
-    )
-)
-REMOVED_ZERO = ("mics_shard_size", "mics_hierarchical_params_gather", "zeropp_loco_param")
-OLD = {
-    "cpu_offload": "offload_optimizer",
-    "cpu_offload_param": "offload_param",
-    "stage3_gather_fp16_weights_on_model_save": "stage3_gather_16bit_weights_on_model_save",
-}
-TOP_ONLY = (
-    *("aio", "bf16", "fp16", "bfloat16", "activation_checkpointing"),
-    *("gradient_clipping", "optimizer", "scheduler"),
-)
-"""Sections that work at the top level alone."""
-MEANT = {"cpu_offload_params": "cpu_offload_param, today offload_param"}
-KNOWN_TOP = frozenset(
-    (
-        *("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "optimizer"),
-        *("scheduler", "bf16", "bfloat16", "fp16", "amp", "torch_autocast", "data_types", ZERO),
-        *("communication_data_type", "seq_parallel_communication_data_type", "prescale_gradients"),
-        *("gradient_predivide_factor", "gradient_clipping", "gradient_allreduce_op", "steps_per_print"),
-        *("zero_allow_untested_optimizer", "zero_force_ds_cpu_optimizer", "wall_clock_breakdown", "dump_state"),
-        *("disable_allgather", "disable_python_gc", "checkpoint", "aio", "activation_checkpointing"),
-        *("flops_profiler", "comms_logger", "tensorboard", "wandb", "csv_monitor", "comet", "monitor_config"),
-        *("data_efficiency", "compression_training", "tensor_parallel", "autotp_size", "pipeline"),
-        *("dataloader_drop_last", "memory_breakdown", "nebula", "hybrid_engine", "managed_gradient_accumulation"),
-        *("use_data_before_expert_parallelism", "check_overflow", "log_level", "data_parallel_group"),
-        *("sequence_parallel_size", "compile", "autotuning", "timers", "weight_quantization", "expert_parallel"),
-        *("allgather_size", "checkpoint_tag_validation"),
-    )
-)
-UNMODELLED = ("tensor_parallel", "pipeline", "sequence_parallel_size", "expert_parallel", "compression_training", "amp")
-"""Top-level keys that change memory or traffic and that zeroplan does not model."""
 
 
 def read_deepspeed(path: str, hidden: int | None = None, precision: str | None = None) -> Reading:
@@ -114,9 +52,11 @@ def _parsed(text: str, path: str, reader: _Reader) -> Mapping[str, Any]:
         data = _human(text, path, pairs)
     if not isinstance(data, Mapping):
         raise InputError(one_line(path), "is not a JSON object.")
-    if data and not (KNOWN_TOP | KNOWN_ZERO).intersection(data):
+    if data and not (keys.KNOWN_TOP | keys.KNOWN_ZERO).intersection(data):
         raise InputError(one_line(path), "has no key of a DeepSpeed configuration.", "Other formats are not read yet.")
-    for key in twice:
+    if len(data) > keys.MOST_KEYS:
+        raise InputError(one_line(path), f"has more than {keys.MOST_KEYS} keys.")
+    for key in twice[: keys.MOST_KEYS]:
         reader.found("ZP203", ERROR, key, "stands twice; DeepSpeed refuses the file.", "Keep one of them.")
     return data
 
@@ -127,8 +67,8 @@ def _human(text: str, path: str, pairs: Callable[[list[tuple[str, Any]]], dict[s
 
     try:
         return hjson.loads(text, object_pairs_hook=pairs)
-    except (ValueError, RecursionError, IndexError) as error:  # IndexError: hjson, at some broken ends
-        raise InputError(one_line(path), f"is not JSON: {printable(str(error), 100)}.") from error
+    except (ValueError, RecursionError, IndexError, OverflowError) as error:  # the last two: hjson, of broken texts
+        raise InputError(one_line(path), f"is not JSON: {printable(' '.join(str(error).split()), 100)}.") from error
 
 
 class _Reader(Reader):
@@ -143,40 +83,86 @@ class _Reader(Reader):
 
     def read(self, data: Mapping[str, Any]) -> None:
         self._top(data)
-        zero = data.get(ZERO, {})
+        zero = data.get(keys.ZERO, {})
         if isinstance(zero, bool):
             if zero:
-                self.found("ZP204", WARNING, ZERO, "as true or false is an old form of stage 1.", 'Write {"stage": 1}.')
+                self.found(
+                    "ZP204", WARNING, keys.ZERO, "as true or false is an old form of stage 1.", 'Write {"stage": 1}.'
+                )
             zero = {"stage": int(zero)}
         if not isinstance(zero, Mapping):
-            self.found("ZP201", ERROR, ZERO, f"{printable(zero)} is not an object.")
+            self.found("ZP201", ERROR, keys.ZERO, f"{printable(zero)} is not an object.")
             zero = {}
         self._zero(zero)
+        for name in ("bf16", "fp16"):
+            self._section(data, name, name)
         self._precision(data)
         self._batch(data)
         options = self.reading.options
         options["offload"] = tuple(f"{place}={tier}" for place, tier in self._offload.items())
         options["set"] = tuple(f"{name}={value}" for name, value in self._settings.items())
 
+    def _not_modelled(self, key: str) -> None:
+        self.found("ZP301", WARNING, key, "is not modelled; whether it fits is not judged.")
+        self.reading.unmodelled = True
+
     def _top(self, data: Mapping[str, Any]) -> None:
         for key in data:
             name = str(key)
-            if name.startswith("_") or name in KNOWN_TOP:
-                if name in UNMODELLED and data[key] not in (None, False, {}, 1):
-                    self.found("ZP301", WARNING, name, "is not modelled; whether it fits is not judged.")
-                    self.reading.unmodelled = True
-            elif name in KNOWN_ZERO:
-                said = f"has no effect at the top level; it belongs in {ZERO}."
-                self.found("ZP202", WARNING, name, said, f"Move it into {ZERO}.")
-            else:
-                self.found("ZP201", NOTE, name, f"is unknown; DeepSpeed ignores it.{alike(name, KNOWN_TOP)}")
+            if name in keys.REMOVED_TOP:
+                self.found("ZP205", ERROR, name, "was removed from DeepSpeed, which refuses the file.", "Leave it out.")
+            elif name in keys.UNMODELLED:
+                if _on(data[key]):
+                    self._not_modelled(name)
+            elif name in keys.KNOWN_ZERO:
+                said = f"has no effect at the top level; it belongs in {keys.ZERO}."
+                self.found("ZP202", WARNING, name, said, f"Move it into {keys.ZERO}.")
+            elif not name.startswith("_") and name not in keys.KNOWN_TOP:
+                self.found("ZP201", NOTE, name, f"is unknown; DeepSpeed ignores it.{alike(name, keys.KNOWN_TOP)}")
+        optimizer = data.get("optimizer")
+        kind = optimizer.get("type", keys.ADAMS[0]) if isinstance(optimizer, Mapping) else keys.ADAMS[0]
+        if str(kind).lower() not in keys.ADAMS:
+            self._not_modelled("optimizer.type")
+        checkpoints = data.get("activation_checkpointing")
+        for name in ("cpu_checkpointing", "partition_activations"):
+            if isinstance(checkpoints, Mapping) and checkpoints.get(name) is True:
+                said = "changes activations where the model uses deepspeed.checkpointing, and is not modelled."
+                self.found("ZP301", WARNING, f"activation_checkpointing.{name}", said)
+
+    def _section(self, parent: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:
+        """A section with a closed set of keys; empty where it is none."""
+        section = parent.get(name)
+        if section is None or section == AUTO:
+            return {}
+        if not isinstance(section, Mapping):
+            self.found("ZP201", ERROR, path, f"{printable(section)} is not an object; DeepSpeed refuses the file.")
+            return {}
+        for key in list(map(str, section))[: keys.MOST_KEYS]:
+            if key not in keys.SECTIONS[name]:
+                said = f"is unknown; DeepSpeed refuses the file.{alike(key, keys.SECTIONS[name])}"
+                self.found("ZP201", ERROR, f"{path}.{key}", said)
+            elif key in keys.NARROW and section[key] is True:
+                self._not_modelled(f"{path}.{key}")
+        return section
 
     def _zero(self, zero: Mapping[str, Any]) -> None:
-        for key in zero:
+        for key in list(zero)[: keys.MOST_KEYS]:
             self._zero_key(str(key))
-        self.reading.options["stage"] = (str(self._whole(zero, "stage", 0, most=3)),)
+        stage = zero.get("stage", 0)
+        if stage == AUTO:
+            self.reading.options["stage"] = ("0" if self._precision_given is None else "2",)
+            said = "is auto: accelerate takes 2, DeepSpeed itself 0."
+            self.found("ZP302", NOTE, f"{keys.ZERO}.stage", said, "Say the stage.")
+        else:
+            known = int(stage) if isinstance(stage, bool) or (isinstance(stage, str) and stage in "0123") else stage
+            self.reading.options["stage"] = (str(self._whole({"stage": known}, "stage", 0, most=3)),)
+        persistent = zero.get("stage3_param_persistence_threshold", zero.get("param_persistence_threshold", 0))
+        if isinstance(persistent, int | float) and persistent > keys.PERSISTENT:
+            self._not_modelled(f"{keys.ZERO}.stage3_param_persistence_threshold")
+        if _on(zero.get("zenflow")):
+            self._not_modelled(f"{keys.ZERO}.zenflow")
         self._places(zero)
-        for key, name in NUMBERS.items():
+        for key, name in keys.NUMBERS.items():
             value = zero.get(key, zero.get(key.removeprefix("stage3_")))
             if value is not None:
                 self._number(key, name, value)
@@ -186,17 +172,17 @@ class _Reader(Reader):
         self._plus_plus(zero)
 
     def _zero_key(self, name: str) -> None:
-        path = f"{ZERO}.{name}"
-        if name in OLD:
-            self.found("ZP204", WARNING, path, f"is deprecated for {OLD[name]}.", f"Use {OLD[name]}.")
+        path = f"{keys.ZERO}.{name}"
+        if name in keys.OLD:
+            self.found("ZP204", WARNING, path, f"is deprecated for {keys.OLD[name]}.", f"Use {keys.OLD[name]}.")
         elif name == "cpu_offload_use_pin_memory":
             self.found("ZP204", WARNING, path, "is deprecated and has no effect.", "Use offload_optimizer.pin_memory.")
-        elif name in REMOVED_ZERO:
+        elif name in keys.REMOVED_ZERO:
             self.found("ZP205", ERROR, path, "was removed from DeepSpeed, which refuses the file.", "Leave it out.")
-        elif name in TOP_ONLY:
+        elif name in keys.TOP_ONLY:
             self.found("ZP202", ERROR, path, "belongs at the top level; DeepSpeed refuses it here.", "Move it there.")
-        elif not name.startswith("_") and name not in KNOWN_ZERO:
-            meant = f" Did you mean {MEANT[name]}?" if name in MEANT else alike(name, KNOWN_ZERO)
+        elif name not in keys.KNOWN_ZERO:
+            meant = f" Did you mean {keys.MEANT[name]}?" if name in keys.MEANT else alike(name, keys.KNOWN_ZERO)
             self.found("ZP201", ERROR, path, f"is unknown; DeepSpeed refuses the file.{meant}")
 
     def _places(self, zero: Mapping[str, Any]) -> None:
@@ -205,20 +191,22 @@ class _Reader(Reader):
         if zero.get("cpu_offload_param") is True:
             self._offload["params"] = "cpu"
         for key, place in (("offload_optimizer", "optimizer"), ("offload_param", "params")):
-            section = zero.get(key)
-            if isinstance(section, Mapping):
-                device = str(section.get("device", "none")).lower()
-                self._device(f"{ZERO}.{key}.device", place, device, section)
+            section = self._section(zero, key, f"{keys.ZERO}.{key}")
+            if section and zero.get(f"cpu_{'offload' if place == 'optimizer' else 'offload_param'}") is not None:
+                self.found("ZP201", ERROR, f"{keys.ZERO}.{key}", "stands beside its old form; DeepSpeed refuses both.")
+            self._device(f"{keys.ZERO}.{key}.device", place, str(section.get("device", "none")), section)
+            if section.get("ratio", 1) != 1 or section.get("super_offload") is True:
+                self._not_modelled(f"{keys.ZERO}.{key}.{'ratio' if section.get('ratio', 1) != 1 else 'super_offload'}")
         stage = self.reading.options["stage"][0]
         if "params" in self._offload and stage != "3":
             said = f"does nothing at stage {stage}: weights are divided at stage 3 alone."
-            self.found("ZP206", WARNING, f"{ZERO}.offload_param", said, "Use stage 3, or leave it out.")
+            self.found("ZP206", WARNING, f"{keys.ZERO}.offload_param", said, "Use stage 3, or leave it out.")
             del self._offload["params"]
 
     def _device(self, path: str, place: str, device: str, section: Mapping[str, Any]) -> None:
         if device in ("cpu", "nvme"):
             self._offload[place] = device
-        elif device != "none":
+        elif device not in ("none", AUTO):
             self.found("ZP201", ERROR, path, f"{printable(device)} is not none, cpu or nvme.")
         if device == "nvme" and not section.get("nvme_path"):
             self.found("ZP201", ERROR, path, "nvme needs nvme_path.", "Add nvme_path.")
@@ -235,11 +223,13 @@ class _Reader(Reader):
         self.reading.options["quantize"] = tuple(name for name, key in quantized.items() if zero.get(key) is True)
 
     def _number(self, key: str, name: str, value: object) -> None:
-        path = f"{ZERO}.{key}"
+        path = f"{keys.ZERO}.{key}"
         if value == AUTO:
             self._auto(path, name)
-        elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18:
+        elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18 or value % 1:
             self.found("ZP201", ERROR, path, f"{printable(value)} is not a number of elements.")
+        elif value == 0 and name == "reduce_bucket_size":
+            self.found("ZP201", ERROR, path, "0 is refused by DeepSpeed; the least is 1.")
         else:
             self._settings[name] = str(int(value))
 
@@ -259,6 +249,8 @@ class _Reader(Reader):
             self.found("ZP204", WARNING, "bfloat16", "is the old name of bf16.", "Use bf16.")
         types = data.get("data_types")
         wide = isinstance(types, Mapping) and str(types.get("grad_accum_dtype", "")).lower() in ("fp32", "float32")
+        if enabled[2] is True and True in enabled[:2]:
+            self.found("ZP201", ERROR, "fp16", "and bf16 are both on; DeepSpeed stops.", "Keep one.")
         if True in enabled:
             self.reading.options["recipe"] = "deepspeed-fp32-accum" if wide else "deepspeed-16bit"
         elif self._precision_given in ("bf16", "fp16") and (AUTO in enabled or not {"bf16", "fp16"} & set(data)):
@@ -271,19 +263,26 @@ class _Reader(Reader):
             self.reading.options["recipe"] = "fp32-adam"
 
     def _batch(self, data: Mapping[str, Any]) -> None:
-        for key, option in BATCH.items():
+        found = {}
+        for key, option in {**keys.BATCH, "train_batch_size": "train_batch"}.items():
             value = data.get(key)
-            if value == AUTO:
+            if value == AUTO and option != "train_batch":
                 mend = f"Give --{option.replace('_', '-')}."
                 self.found("ZP302", NOTE, key, "is auto: the launcher says it; 1 is taken.", mend)
-            elif value is not None:
-                self.reading.options[option] = str(self._whole(data, key, 1, least=1))
-        total = data.get("train_batch_size")
-        if isinstance(total, int) and not isinstance(total, bool):
-            self.reading.train_batch = total
+            elif value is not None and value != AUTO:
+                found[option] = self._whole(data, key, 1, least=1, most=10**9)
+        self.reading.train_batch = found.pop("train_batch", None)
+        self.reading.options.update({option: str(value) for option, value in found.items()})
+        self.reading.derives_batch = AUTO not in (data.get(key) for key in (*keys.BATCH, "train_batch_size"))
+        sizes = self.reading.train_batch or found.get("micro_batch")
+        if self.reading.derives_batch and not sizes and self._precision_given is None:
+            said = "and train_micro_batch_size_per_gpu are both missing; DeepSpeed itself stops."
+            self.found("ZP207", NOTE, "train_batch_size", said, "Say one of them.")
 
     def _whole(self, section: Mapping[str, Any], key: str, default: int, least: int = 0, most: int = 10**6) -> int:
         value = section.get(key, default)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             self.found("ZP201", ERROR, key, f"{printable(value)} is not a whole number from {least} to {most}.")
             return default
@@ -292,16 +291,13 @@ class _Reader(Reader):
 
 def _enabled(section: object) -> object:
     """true, false or auto."""
-    return section.get("enabled", False) if isinstance(section, Mapping) else False
+    value = section.get("enabled", False) if isinstance(section, Mapping) else False
+    return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
 
 
-def batch_findings(reading: Reading, gpus: int) -> Iterator[Finding]:
-    """Whether train_batch = micro_batch * accumulation * ranks."""
-    micro, accum = reading.options.get("micro_batch"), reading.options.get("grad_accum")
-    if reading.train_batch is None or micro is None or accum is None:
-        return
-    product = int(micro) * int(accum) * gpus
-    if product != reading.train_batch:
-        place = Place(one_line(reading.path), "train_batch_size")
-        said = f"is {reading.train_batch}, and {micro} x {accum} x {gpus} ranks are {product}; DeepSpeed stops."
-        yield Finding("ZP207", ERROR, place, said, f"Say {product}, or leave one of the three out.")
+def _on(value: object) -> bool:
+    """Whether a section or a degree of parallelism does anything."""
+    if isinstance(value, Mapping):
+        sizes = [size for name, size in value.items() if str(name).endswith("size")]
+        return value.get("enabled") is not False and (not sizes or any(size != 1 for size in sizes)) and bool(value)
+    return value not in (None, False, 0, 1)

@@ -26,6 +26,8 @@ class Reading:
     """Whether a key divides or moves states in a way that zeroplan does not model: no verdict is right then."""
     train_batch: int | None = None
     """Sequences of a step over all GPUs, where the file says it."""
+    derives_batch: bool = False
+    """Whether what is not said of batch sizes follows from what is, and not from a launcher."""
 
 
 class Reader:

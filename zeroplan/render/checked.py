@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 from zeroplan import __version__
 from zeroplan.core.findings import ERROR, NOTE, SEVERITIES, WARNING, Finding, taken
@@ -44,7 +45,7 @@ def blocks(checked: list[Checked]) -> Iterator[Block]:
             if answer.stages[0].verdict == FITS:
                 yield Paragraph("", pieces=(("fits", GOOD), (f" {taken(answer)}.", "")))
         for found in each.findings:
-            yield from _finding(found)
+            yield from _finding(found, each.path)
     if code := next((found.code for each in checked for found in each.findings), None):
         yield Paragraph(f"More of a code: zeroplan explain {code}.", DIM)
 
@@ -62,9 +63,10 @@ def _understood(each: Checked) -> str:
     return " ".join(said)
 
 
-def _finding(found: Finding) -> Iterator[Block]:
+def _finding(found: Finding, path: str) -> Iterator[Block]:
     """Its severity, code and place, and under it what and how to mend it."""
-    place = [f"line {found.place.line}"] if found.place.line else []
+    place = [found.place.file] if found.place.file != one_line(path) else []
+    place += [f"line {found.place.line}"] if found.place.line else []
     head = ", ".join([found.code, *place, *([found.place.key] if found.place.key else [])])
     yield Paragraph("", pieces=((f"{found.severity} ", STYLES[found.severity]), (head, "")))
     yield Paragraph(" ".join(part for part in (found.said, found.mend) if part), tight=True, indent=2)
@@ -95,6 +97,7 @@ def checked_json(each: Checked) -> shapes.CheckedJson:
             {
                 "code": found.code,
                 "severity": found.severity,
+                "file": found.place.file,
                 "key": found.place.key or None,
                 "line": found.place.line,
                 "said": found.said,
@@ -114,7 +117,7 @@ def github(checked: list[Checked]) -> str:
             at = f",line={found.place.line}" if found.place.line else ""
             key = f"{found.place.key}: " if found.place.key else ""
             text = _escaped(f"{key}{found.said} {found.mend}".strip())
-            lines.append(f"::{level} file={_escaped(each.path, ',:')}{at},title={found.code}::{text}\n")
+            lines.append(f"::{level} file={_escaped(found.place.file, ',:')}{at},title={found.code}::{text}\n")
     return "".join(lines)
 
 
@@ -127,17 +130,17 @@ def _escaped(text: str, more: str = "") -> str:
 
 def sarif(checked: list[Checked]) -> str:
     """One run of SARIF 2.1.0."""
-    findings = [(each, found) for each in checked for found in each.findings]
-    rules = [{"id": code, "helpUri": HOME} for code in sorted({found.code for _, found in findings})]
+    findings = [found for each in checked for found in each.findings]
+    rules = [{"id": code, "helpUri": HOME} for code in sorted({found.code for found in findings})]
     run = {
         "tool": {"driver": {"name": "zeroplan", "version": __version__, "informationUri": HOME, "rules": rules}},
-        "results": [_sarif_result(each, found) for each, found in findings],
+        "results": [_sarif_result(found) for found in findings],
     }
     return json_text({"$schema": SARIF, "version": "2.1.0", "runs": [run]})
 
 
-def _sarif_result(each: Checked, found: Finding) -> dict[str, Any]:
-    location: dict[str, Any] = {"artifactLocation": {"uri": each.path.replace("\\", "/")}}
+def _sarif_result(found: Finding) -> dict[str, Any]:
+    location: dict[str, Any] = {"artifactLocation": {"uri": quote(found.place.file.replace("\\", "/"))}}
     if found.place.line:
         location["region"] = {"startLine": found.place.line}
     key = f"{found.place.key}: " if found.place.key else ""

@@ -193,6 +193,7 @@ class FindingJson(TypedDict):
     """ZP and three digits; `zeroplan explain ZP101` says more."""
     severity: str
     """error, warning or note."""
+    file: str
     key: str | None
     """Dotted; null: the file as a whole."""
     line: int | None
