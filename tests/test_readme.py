@@ -79,7 +79,7 @@ def test_the_commands_of_the_table_run() -> None:
 
 def test_every_command_is_shown() -> None:
     text = README.read_text("utf-8")
-    for command in ("fit", "compare", "sweep", "solve", "explain", "presets", "schema", "check"):
+    for command in ("fit", "compare", "sweep", "solve", "explain", "presets", "schema", "check", "diagnose"):
         assert f"zeroplan {command}" in text
 
 

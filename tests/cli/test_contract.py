@@ -1,6 +1,7 @@
 """The answers for machines: what other programs read, against the schemas."""
 
 import json
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.command import GOOD, JSON, answer, run
 from zeroplan import __version__
 
+CONFIGS = Path(__file__).parents[1] / "formats" / "data" / "deepspeed"
 ANSWERS: dict[str, list[list[str]]] = {
     "fit": [
         ["fit", *GOOD],
@@ -17,6 +19,11 @@ ANSWERS: dict[str, list[list[str]]] = {
         ["fit", *GOOD, "--gpu", "h100", "--hpz", "8", "--quantize", "weights,gradients"],
         ["fit", "--params", "1", "--gpus", "1"],
         ["fit", "--params", "1e18", "--gpus", "7"],
+    ],
+    "check": [["check", str(CONFIGS / "misplaced.json"), str(CONFIGS / "unprefixed.json"), *GOOD, "--gpu", "h100"]],
+    "diagnose": [
+        ["diagnose", "Tried to allocate 2.00 GiB"],
+        ["diagnose", "Tried to allocate 27.94 GiB. 40 GiB total capacity", *GOOD, "--stage", "2"],
     ],
     "compare": [
         ["compare", "--params", "70e9", "--gpus", "512"],

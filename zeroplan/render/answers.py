@@ -15,6 +15,8 @@ from zeroplan.render.machine import UNKNOWN_TIME, request_json, resource_json, s
 if TYPE_CHECKING:  # types only
     from zeroplan.core.claims import ClaimedBytes
     from zeroplan.core.compare import Comparison, Strategic
+    from zeroplan.core.diagnosis import Matched
+    from zeroplan.core.oom import Message, Size
     from zeroplan.core.question import Card, Question
     from zeroplan.core.solve import Solution
     from zeroplan.core.sweep import SweepPoint
@@ -153,3 +155,29 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _jsonable(inner) for key, inner in value.items()}
     return [_jsonable(inner) for inner in value] if isinstance(value, tuple) else value
+
+
+def diagnosis_json(found: Message, same: list[Matched], answer: CardAnswer | None) -> shapes.DiagnosisJson:
+    """What a message says, and what has its size."""
+
+    def size(named: Size | None) -> int | None:
+        return named.bytes if named else None
+
+    return {
+        "requested_bytes": found.requested.bytes,
+        "total_bytes": size(found.total),
+        "free_bytes": size(found.free),
+        "allocated_bytes": size(found.allocated),
+        "reserved_bytes": size(found.reserved),
+        "messages": found.times,
+        "matches": [
+            {
+                "what": each.candidate.what,
+                "formula": each.candidate.formula,
+                "bytes": each.candidate.bytes,
+                "stages": list(each.stages),
+            }
+            for each in same
+        ],
+        "recommended_stage": answer.recommended.stage if answer and answer.recommended else None,
+    }

@@ -233,6 +233,38 @@ class CheckJson(TypedDict):
     results: list[CheckedJson]
 
 
+class MatchJson(TypedDict):
+    """Something that the plan allocates, of the size asked for."""
+
+    what: str
+    formula: str
+    bytes: int
+    stages: list[int]
+
+
+class DiagnosisJson(TypedDict):
+    """A CUDA out-of-memory message; sizes as it rounds them, null where it does not say them."""
+
+    requested_bytes: int
+    total_bytes: int | None
+    free_bytes: int | None
+    allocated_bytes: int | None
+    reserved_bytes: int | None
+    messages: int
+    matches: list[MatchJson]
+    recommended_stage: int | None
+    """On the GPU that is named, else on one of the message's size."""
+
+
+class DiagnoseJson(TypedDict):
+    """The answer of `zeroplan diagnose`."""
+
+    schema: str
+    version: str
+    request: RequestJson | None
+    results: list[DiagnosisJson]
+
+
 class PresetsJson(TypedDict):
     """The answer of `zeroplan presets`: presets by kind, fields as in their TOML files."""
 
@@ -244,6 +276,7 @@ class PresetsJson(TypedDict):
 ANSWERS = {
     "fit": FitJson,
     "check": CheckJson,
+    "diagnose": DiagnoseJson,
     "compare": CompareJson,
     "sweep": SweepJson,
     "solve": SolveJson,

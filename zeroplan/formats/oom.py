@@ -1,0 +1,48 @@
+"""PyTorch's "CUDA out of memory" messages, in the forms of torch 1.x and 2.x, found in whole logs.
+
+Source: pytorch/pytorch c10/cuda/CUDACachingAllocator.cpp, format_size and the text of OutOfMemoryError.
+"""
+
+from __future__ import annotations
+
+import re
+
+from zeroplan.core.oom import Message, Size
+from zeroplan.errors import InputError
+
+UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+SIZE = r"(\d{1,12}(?:\.\d{1,6})?) (bytes|KiB|MiB|GiB|TiB)"
+REQUESTED = re.compile(rf"Tried to allocate {SIZE}")
+TOTAL = (rf"{SIZE} total capacity", rf"total capacity of {SIZE}")
+FREE = (rf"; {SIZE} free", rf"of which {SIZE} is free")
+ALLOCATED = (rf"{SIZE} already allocated", rf"Of the allocated memory {SIZE} is allocated by PyTorch")
+RESERVED = (rf"{SIZE} reserved in total by PyTorch", rf"{SIZE} cached")
+UNALLOCATED = (rf"{SIZE} is reserved by PyTorch but unallocated",)
+LONGEST = 4000
+"""Characters of a message after its request."""
+
+
+def read_message(text: str) -> Message:
+    """The first message of a text; raises InputError where there is none."""
+    found = list(REQUESTED.finditer(text))
+    if not found:
+        hint = 'It has "Tried to allocate 12.94 GiB"; give the whole line, or the log as a file.'
+        raise InputError("MESSAGE", "no CUDA out of memory message is in it.", hint)
+    end = found[1].start() if len(found) > 1 else len(text)
+    part = text[found[0].start() : min(end, found[0].start() + LONGEST)]
+    total, free, allocated, reserved, unallocated = (
+        _first(part, forms) for forms in (TOTAL, FREE, ALLOCATED, RESERVED, UNALLOCATED)
+    )
+    if reserved is None and allocated and unallocated:
+        reserved = Size(allocated.bytes + unallocated.bytes, allocated.half + unallocated.half)
+    return Message(_size(found[0]), total, free, allocated, reserved, len(found))
+
+
+def _first(text: str, forms: tuple[str, ...]) -> Size | None:
+    return next((_size(found) for form in forms if (found := re.search(form, text))), None)
+
+
+def _size(found: re.Match[str]) -> Size:
+    number, unit = found[1], UNITS[found[2]]
+    digits = len(number.partition(".")[2])
+    return Size(round(float(number) * unit), -(-unit // (2 * 10**digits)) if unit > 1 else 0)
