@@ -144,3 +144,48 @@ def test_a_row_is_a_match() -> None:
     lines = run("diagnose", A_02, *BAICHUAN_13B, "--stage", "2", "--format", "csv").stdout.splitlines()
     assert lines[0].split(",")[-4:] == ["what", "formula", "bytes", "stages"]
     assert "fp32 gradient copy" in lines[1]
+
+
+def test_old_messages_say_what_is_cached_beside_tensors() -> None:
+    """torch 1.0 to 1.3: cached less allocated."""
+    old = "Tried to allocate 2.00 GiB (GPU 0; 15.90 GiB total capacity; 12.10 GiB already allocated; 1.20 GiB free; {})"
+    assert read_message(old.format("2.50 GiB cached")).cached == round(2.5 * GIB)
+    assert "Fragmentation" in run("diagnose", old.format("2.50 GiB cached")).stdout
+
+
+def test_a_limit_of_the_program_is_told() -> None:
+    message = A_01.replace("4.80 GiB free", "40.00 GiB free; 26.20 GiB allowed").replace("31.75", "79.15")
+    assert "own limit of 26.20 GiB is reached" in run("diagnose", message).stdout
+    assert "So much was free" in run("diagnose", A_01.replace("4.80 GiB free", "40.00 GiB free")).stdout
+
+
+def test_the_misspelling_and_wrapped_lines_are_read() -> None:
+    found = read_message(A_02.replace("capacity", "capacty").replace("12.94 GiB", "12.94\nGiB"))
+    assert found.total == read_message(A_02).total
+    assert found.requested == read_message(A_02).requested
+
+
+def test_an_absurd_request_is_a_bug_of_the_program() -> None:
+    ran = run("diagnose", "CUDA out of memory. Tried to allocate more than 1EB memory.")
+    assert (ran.status, "wrong or negative size" in ran.stderr) == (2, True)
+
+
+def test_memory_of_others_is_not_there_for_the_plan() -> None:
+    """23 GiB outside PyTorch: ZeRO-3's 58 GiB do not fit beside them, and are not the way out of a run at stage 3."""
+    message = NEW.format("12.95 GiB", "79.15 GiB", "1.12 GiB", "54.73 GiB", "0.10 GiB")
+    assert diagnosed(message, *BAICHUAN_13B)["recommended_stage"] is None
+    assert "ZeRO-3 fits" not in run("diagnose", message, *BAICHUAN_13B, "--stage", "3").stdout
+
+
+def test_rounded_parameters_still_match() -> None:
+    rounded = ["--params", "13.9e9", *BAICHUAN_13B[2:], "--stage", "2"]
+    assert diagnosed(A_02, *rounded)["matches"][0]["what"] == "fp32 gradient copy"
+
+
+def test_bytes_that_are_no_text_are_read() -> None:
+    command = [sys.executable, "-X", "utf8=1", "-m", "zeroplan", "diagnose", "-"]
+    raw = b"\xff\xfe CUDA out of memory. Tried to allocate 12.95 GiB."
+    piped = subprocess.run(
+        command, input=raw, capture_output=True, check=False, env={"PYTHONIOENCODING": "utf-8:strict"}
+    )
+    assert (piped.returncode, piped.stderr) == (0, b"")

@@ -18,7 +18,7 @@ from zeroplan.core.diagnosis import Matched, matches
 from zeroplan.core.oom import Message
 from zeroplan.core.verdict import CardAnswer, fit
 from zeroplan.errors import InputError
-from zeroplan.formats.oom import REQUESTED, read_message
+from zeroplan.formats.oom import ABSURD, REQUESTED, read_message
 
 if TYPE_CHECKING:
     from zeroplan.cli.given import Given
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from zeroplan.render.rows.style import Style
 
 LARGEST_LOG = 64 * 2**20
-LEAST_DEVICE = 2**20
-"""Bytes of a device that is worth planning for."""
+LEAST_DEVICE, LARGEST_DEVICE = 2**20, 2**50
+"""Bytes of devices that are worth planning for."""
 
 
 @click.command("diagnose", cls=GroupedCommand, short_help="A CUDA out-of-memory message, decoded.")
@@ -60,8 +60,11 @@ def command(message: str, **given: Unpack[Given]) -> int:
 
 def _text(message: str) -> str:
     if message == "-":
-        return sys.stdin.read(LARGEST_LOG)
-    if REQUESTED.search(message):
+        raw = sys.stdin.buffer.read(LARGEST_LOG + 1)
+        if len(raw) > LARGEST_LOG:
+            raise InputError("MESSAGE", f"standard input is larger than {LARGEST_LOG // 2**20} MiB.", "Give its end.")
+        return raw.decode("utf-8", errors="replace")
+    if REQUESTED.search(" ".join(message.split())) or ABSURD in message:
         return message
     if not os.path.exists(message):
         hint = "Give the message in quotes, a log's path, or - for standard input."
@@ -72,13 +75,15 @@ def _text(message: str) -> str:
 
 
 def _asked(given: Given, found: Message) -> tuple[Asked, CardAnswer | None]:
-    """The question, and the answer at every stage on a GPU of the message's size where none is named."""
+    """The question, and the answer at every stage on a GPU with the memory that PyTorch had, where none is
+    named."""
     asked = ask(given, otherwise=no_cards)
     whole = cast("Given", {**given, "stage": ()})
     if not asked.question.cards:
-        if found.total is None or found.total.bytes < LEAST_DEVICE:
+        usable = found.total.bytes - (found.outside or 0) if found.total else 0
+        if not LEAST_DEVICE <= usable <= LARGEST_DEVICE:
             return asked, None
-        whole = cast("Given", {**whole, "memory": f"{found.total.bytes / 2**20:.3f}MiB"})
+        whole = cast("Given", {**whole, "memory": f"{usable / 2**20:.3f}MiB"})
     question = ask(whole, otherwise=no_cards).question
     return asked, fit(replace(question, cards=question.cards[:1]))[0]
 

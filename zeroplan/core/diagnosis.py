@@ -18,6 +18,10 @@ SMALL, LEAST_KNOWN = 10 * 2**20, 20 * 2**20
 pytorch/pytorch c10/cuda/CUDACachingAllocator.cpp, kLargeBuffer, kMinLargeAlloc, kRoundLarge."""
 
 
+ROUGH = 2000
+"""By what part of itself a size may differ where the parameters are a rounded number: 13.9e9."""
+
+
 class Candidate(NamedTuple):
     """Something that a plan allocates at once."""
 
@@ -33,6 +37,8 @@ class Matched(NamedTuple):
 
     candidate: Candidate
     stages: tuple[int, ...]
+    distance: float
+    """How far its tensors before are from those of the message, in bytes; infinite where either is not known."""
 
 
 def matches(question: Question, requested: int, half: int, allocated: int | None) -> list[Matched]:
@@ -47,12 +53,14 @@ def matches(question: Question, requested: int, half: int, allocated: int | None
     for stage in question.stages:
         if question.offers(stage):
             for candidate in _candidates(estimate(question.plan(None, stage))):
-                if _same(candidate.bytes, requested, half):
+                slack = 0 if question.model.name else candidate.bytes // ROUGH
+                if _same(candidate.bytes, requested, half + slack):
                     found.setdefault(candidate, []).append(stage)
-    return [
-        Matched(candidate, tuple(dict.fromkeys(stages)))
-        for candidate, stages in sorted(found.items(), key=lambda item: _distance(item[0], allocated))
+    matched = [
+        Matched(candidate, tuple(dict.fromkeys(stages)), _distance(candidate, allocated))
+        for candidate, stages in found.items()
     ]
+    return sorted(matched, key=lambda each: each.distance)
 
 
 def _distance(candidate: Candidate, allocated: int | None) -> float:

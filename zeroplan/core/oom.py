@@ -22,8 +22,17 @@ class Message(NamedTuple):
     allocated: Size | None
     reserved: Size | None
     """Allocated and cached."""
+    allowed: Size | None
+    """A limit that the program set itself: set_per_process_memory_fraction."""
     times: int
     """How many such messages the text has."""
+
+    @property
+    def outside(self) -> int | None:
+        """Bytes of the device that PyTorch does not hold and that are not free: contexts, NCCL, other processes."""
+        if self.total is None or self.free is None or self.reserved is None:
+            return None
+        return max(0, self.total.bytes - self.free.bytes - self.reserved.bytes)
 
     @property
     def cached(self) -> int | None:

@@ -13,29 +13,36 @@ from zeroplan.errors import InputError
 UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 SIZE = r"(\d{1,12}(?:\.\d{1,6})?) (bytes|KiB|MiB|GiB|TiB)"
 REQUESTED = re.compile(rf"Tried to allocate {SIZE}")
-TOTAL = (rf"{SIZE} total capacity", rf"total capacity of {SIZE}")
+TOTAL = (rf"{SIZE} total capacity", rf"total capaci?ty of {SIZE}")  # capacty: torch 2.0 and 2.1
 FREE = (rf"; {SIZE} free", rf"of which {SIZE} is free")
 ALLOCATED = (rf"{SIZE} already allocated", rf"Of the allocated memory {SIZE} is allocated by PyTorch")
-RESERVED = (rf"{SIZE} reserved in total by PyTorch", rf"{SIZE} cached")
-UNALLOCATED = (rf"{SIZE} is reserved by PyTorch but unallocated",)
+RESERVED = (rf"{SIZE} reserved in total by PyTorch",)
+UNALLOCATED = (rf"{SIZE} is reserved by PyTorch but unallocated", rf"{SIZE} cached")  # cached: torch 1.0 to 1.3
+ALLOWED = (rf"{SIZE} allowed",)
+ABSURD = "Tried to allocate more than 1EB"
 LONGEST = 4000
 """Characters of a message after its request."""
 
 
 def read_message(text: str) -> Message:
-    """The first message of a text; raises InputError where there is none."""
+    """The message of a text that asks for most, the first of them; raises InputError where there is none."""
+    text = " ".join(text.split())
     found = list(REQUESTED.finditer(text))
+    if not found and ABSURD in text:
+        said = "PyTorch was asked for more than an exabyte: a wrong or negative size in the program, no lack of memory."
+        raise InputError("MESSAGE", said)
     if not found:
         hint = 'It has "Tried to allocate 12.94 GiB"; give the whole line, or the log as a file.'
         raise InputError("MESSAGE", "no CUDA out of memory message is in it.", hint)
-    end = found[1].start() if len(found) > 1 else len(text)
-    part = text[found[0].start() : min(end, found[0].start() + LONGEST)]
-    total, free, allocated, reserved, unallocated = (
-        _first(part, forms) for forms in (TOTAL, FREE, ALLOCATED, RESERVED, UNALLOCATED)
+    at = max(range(len(found)), key=lambda index: _size(found[index]).bytes)
+    end = found[at + 1].start() if at + 1 < len(found) else len(text)
+    part = text[found[at].start() : min(end, found[at].start() + LONGEST)]
+    total, free, allocated, reserved, unallocated, allowed = (
+        _first(part, forms) for forms in (TOTAL, FREE, ALLOCATED, RESERVED, UNALLOCATED, ALLOWED)
     )
     if reserved is None and allocated and unallocated:
         reserved = Size(allocated.bytes + unallocated.bytes, allocated.half + unallocated.half)
-    return Message(_size(found[0]), total, free, allocated, reserved, len(found))
+    return Message(_size(found[at]), total, free, allocated, reserved, allowed, len(found))
 
 
 def _first(text: str, forms: tuple[str, ...]) -> Size | None:

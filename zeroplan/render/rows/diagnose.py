@@ -11,6 +11,8 @@ from zeroplan.render.sentences import card_summary
 from zeroplan.units import counted
 
 LARGE = 2**30
+USUAL_OUTSIDE = 3 * 2**30
+"""More than a CUDA context and NCCL take."""
 EXPAND = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets it grow one block instead."
 
 
@@ -22,7 +24,7 @@ def diagnose_blocks(
     blocks += [_tensors(same, style)] if same else []
     blocks.append(_numbers(found, style))
     blocks += [Paragraph(text) for text in (_cause(found, style), _way_out(found, question, answer, style)) if text]
-    more = f" The first of {counted(found.times, 'message')} in the text." if found.times > 1 else ""
+    more = f" The largest of {counted(found.times, 'message')} in the text." if found.times > 1 else ""
     rounding = "Sizes are as printed, rounded to two decimals; PyTorch asks for whole 2 MiB."
     return [*blocks, Paragraph(f"{rounding}{more}", DIM)]
 
@@ -40,7 +42,8 @@ def _which(found: Message, question: Question | None, same: list[Matched], style
         return f"Out of memory at {size}: {names[0]}."
     if found.allocated is None:
         return f"Out of memory at {size}: {listed(names, 'or')}, all of that size."
-    return f"Out of memory at {size}: {names[0]}, the likeliest of that size."
+    best = list(dict.fromkeys(each.candidate.what for each in same if each.distance == same[0].distance))
+    return f"Out of memory at {size}: {listed(best, 'or')}, the likeliest of that size."
 
 
 def _tensors(same: list[Matched], style: Style) -> Grid:
@@ -65,16 +68,14 @@ def _tensors(same: list[Matched], style: Style) -> Grid:
 
 
 def _numbers(found: Message, style: Style) -> Grid:
-    outside = None
-    if found.total and found.free and found.reserved:
-        outside = max(0, found.total.bytes - found.free.bytes - found.reserved.bytes)
     sizes = (
         ("asked for", found.requested.bytes),
         ("in tensors", found.allocated.bytes if found.allocated else None),
         ("held by PyTorch, in no tensor", found.cached),
         ("free on the device", found.free.bytes if found.free else None),
-        ("contexts, NCCL, other processes", outside),
+        ("contexts, NCCL, other processes", found.outside),
         ("device", found.total.bytes if found.total else None),
+        ("allowed by the program", found.allowed.bytes if found.allowed else None),
     )
     rows = tuple((cell(name), cell(style.size(size))) for name, size in sizes if size is not None)
     return Grid((Column("memory"), Column("GiB", right=True)), rows)
@@ -89,7 +90,17 @@ def _cause(found: Message, style: Style) -> str:
         return f"Fragmentation: PyTorch held {cached} in pieces, none of them large enough. {EXPAND}"
     if found.free is None:
         return ""
-    there = found.free.bytes + found.cached
+    free = found.free.bytes
+    if (
+        found.allowed
+        and found.reserved
+        and found.allowed.bytes - found.reserved.bytes < min(free, found.requested.bytes)
+    ):
+        limit = style.size(found.allowed.bytes)
+        return f"The program's own limit of {limit} GiB is reached (set_per_process_memory_fraction). Raise it."
+    if free >= found.requested.bytes:
+        return "So much was free: another process had the memory just then, or the driver a limit."
+    there = free + found.cached
     if there >= found.requested.bytes:
         return f"Fragmentation: what is free and the {cached} in pieces would be enough together. {EXPAND}"
     pieces = f", even with all {cached} in pieces. {EXPAND}" if found.cached >= LARGE else ", no matter how it is cut."
@@ -101,6 +112,12 @@ def _way_out(found: Message, question: Question | None, answer: CardAnswer | Non
     if question is None or answer is None:
         return ""
     best = answer.recommended
+    if best and best.estimate and (best.stage,) == question.stages and not question.counts_activations:
+        states = style.size(best.estimate.memory.peak_bytes)
+        return (
+            f"At {stage_label(best.stage)} states and buffers take {states} GiB: what filled the rest is beyond them. "
+            "--model and --seq-len count activations."
+        )
     if best and best.estimate and found.allocated and best.stage in question.stages and question.counts_activations:
         peak = best.estimate.memory.peak_bytes
         if found.allocated.bytes - found.allocated.half > peak:
@@ -109,5 +126,8 @@ def _way_out(found: Message, question: Question | None, answer: CardAnswer | Non
                 f"The run had {had} GiB in tensors, and this plan at {stage_label(best.stage)} has {has} at most: "
                 "the run was another. Check --attention, --recompute, --micro-batch, --seq-len, --stage, --framework."
             )
+    others = ""
+    if found.outside and found.outside > USUAL_OUTSIDE:
+        others = f"Other processes or contexts hold {style.size(found.outside)} GiB; without those there is more. "
     lacking = "" if question.counts_activations else " Activations are not counted: --model and --seq-len add them."
-    return f"{card_summary(question, answer, style.unit)}{lacking}"
+    return f"{others}{card_summary(question, answer, style.unit)}{lacking}"
