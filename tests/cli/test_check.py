@@ -133,6 +133,7 @@ def test_every_code_in_use_is_a_word() -> None:
             package / "core" / "findings.py",
             package / "formats" / "deepspeed.py",
             package / "formats" / "accelerate.py",
+            package / "formats" / "deepspeed_batch.py",
             package / "formats" / "configs.py",
             package / "cli" / "check.py",
         )

@@ -84,7 +84,7 @@ def test_logits_are_named_and_a_plan_that_the_run_was_not(tmp_path: Path) -> Non
 
 def test_fragmentation_is_told_from_shortage() -> None:
     apart = NEW.format("2.00 GiB", "79.35 GiB", "0.50 GiB", "50.00 GiB", "28.00 GiB")
-    assert "Fragmentation: PyTorch held 28.00 GiB in pieces" in run("diagnose", apart).stdout
+    assert "Fragmentation: PyTorch held 28.00 GiB in pieces;" in run("diagnose", apart).stdout
     assert "Too little: 11.72 GiB more are needed" in run("diagnose", A_02).stdout
 
 
@@ -189,3 +189,20 @@ def test_bytes_that_are_no_text_are_read() -> None:
         command, input=raw, capture_output=True, check=False, env={"PYTHONIOENCODING": "utf-8:strict"}
     )
     assert (piped.returncode, piped.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("free", "allocated", "cached", "cause"),
+    [
+        ("0.50 GiB", "50.00 GiB", "28.00 GiB", "fragmented"),
+        ("1.50 GiB", "76.00 GiB", "1.00 GiB", "fragmented"),
+        ("3.00 GiB", "70.00 GiB", "0.10 GiB", "taken"),
+        ("0.50 GiB", "78.00 GiB", "0.10 GiB", "too-little"),
+    ],
+)
+def test_the_cause_is_in_the_answer(free: str, allocated: str, cached: str, cause: str) -> None:
+    assert diagnosed(NEW.format("2.00 GiB", "79.35 GiB", free, allocated, cached))["cause"] == cause
+
+
+def test_the_cause_is_unknown_where_the_message_is_short() -> None:
+    assert diagnosed("Tried to allocate 2.00 GiB")["cause"] is None

@@ -220,3 +220,16 @@ def test_any_text_is_read_or_refused(tmp_path: Path, tail: str) -> None:
     with contextlib.suppress(InputError):
         found = written(tmp_path, f"distributed_type: FSDP\n{tail}")
         assert all(each.severity in SEVERITIES and str(each.place.key).isprintable() for each in found.findings)
+
+
+def test_a_plan_that_is_not_modelled_is_said_with_the_gpus_of_the_file(tmp_path: Path) -> None:
+    """What was typed is not at fault: no --gpus is missing."""
+    zero = {"stage": 2, "overlap_comm": True, "offload_optimizer": {"device": "cpu"}}
+    config = {"zero_optimization": zero, "bf16": {"enabled": True}, "train_micro_batch_size_per_gpu": 1}
+    (tmp_path / "ds.json").write_text(json.dumps(config), "utf-8")
+    file = tmp_path / "accelerate.yaml"
+    text = "distributed_type: DEEPSPEED\nnum_processes: 8\ndeepspeed_config: {deepspeed_config_file: ds.json}"
+    file.write_text(text, "utf-8")
+    ran = run("check", str(file), *CARD, "--format", "json")
+    assert (ran.status, ran.stderr) == (0, "")
+    assert [each["code"] for each in json.loads(ran.stdout)["results"][0]["findings"]] == ["ZP301"]

@@ -283,3 +283,14 @@ def test_huge_numbers_and_many_keys_are_refused_in_a_line(tmp_path: Path) -> Non
     ):
         with pytest.raises(InputError):
             written(tmp_path, text)
+
+
+def test_an_empty_stage_is_an_error_and_no_traceback(tmp_path: Path) -> None:
+    assert ("ZP201", "error", "stage") in told(written(tmp_path, {"zero_optimization": {"stage": ""}}))
+
+
+def test_fp32_accumulation_counts_where_a_launcher_says_the_precision(tmp_path: Path) -> None:
+    wide = {"data_types": {"grad_accum_dtype": "fp32"}, "bf16": {"enabled": "auto"}}
+    assert written(tmp_path, wide).options["recipe"] == "deepspeed-fp32-accum"
+    given_by = read_deepspeed(str(tmp_path / "ds_config.json"), precision="bf16")
+    assert given_by.options["recipe"] == "deepspeed-fp32-accum"

@@ -68,7 +68,8 @@ def command(files: tuple[str, ...], kind: str | None, fail_on: str, **given: Unp
     form = given["format"]
     given = planned(cast("Given", {"framework": "deepspeed", "stage": (), "unit": "GB", **given}))
     faults = Faults()
-    checked = [found for file in files if (found := faults.attempt(partial(_checked, file, given, kind)))]
+    hidden = _hidden(given)
+    checked = [found for file in files if (found := faults.attempt(partial(_checked, file, given, kind, hidden)))]
     if checked:
         _show(form, checked)
     faults.report()
@@ -77,12 +78,12 @@ def command(files: tuple[str, ...], kind: str | None, fail_on: str, **given: Unp
     return NOTHING_FITS if bad else ANSWERED
 
 
-def _checked(file: str, given: Given, kind: str | None) -> Checked:
+def _checked(file: str, given: Given, kind: str | None, hidden: int | None) -> Checked:
     from zeroplan.formats.configs import read_config
     from zeroplan.formats.deepspeed_batch import batch_findings, derived_batch
     from zeroplan.render.checked import Checked
 
-    reading = read_config(file, _hidden(given), kind)
+    reading = read_config(file, hidden, kind)
     options = {name: value for name, value in reading.options.items() if name == "framework" or not typed(name)}
     question, why = None, list[Finding]()
     if worst(reading.findings) == ERROR:
@@ -135,7 +136,7 @@ def _question(asked: Given, typed_alone: Given, reading: Reading) -> tuple[Quest
     try:
         return ask(asked, otherwise=no_cards).question, []
     except InputError as error:
-        ask(typed_alone, otherwise=no_cards)  # raises where what was typed is at fault
+        ask(cast("Given", {**typed_alone, "gpus": asked["gpus"]}), otherwise=no_cards)  # raises where typed is at fault
         return None, [Finding("ZP301", WARNING, place, f"is not modelled: {fault}") for fault in error.faults]
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+FRAGMENTED, LIMITED, TAKEN, TOO_LITTLE = "fragmented", "limited", "taken", "too-little"
+"""Why: pieces none of which is enough; a limit of the program; others took what was free; too little in all."""
+
 
 class Size(NamedTuple):
     """A size as a message prints it: rounded to its last digit."""
@@ -40,3 +43,24 @@ class Message(NamedTuple):
         if self.reserved is None or self.allocated is None:
             return None
         return max(0, self.reserved.bytes - self.allocated.bytes)
+
+    @property
+    def there(self) -> int | None:
+        """Bytes that no tensor had: free, and held by PyTorch in pieces."""
+        return None if self.cached is None or self.free is None else self.cached + self.free.bytes
+
+    @property
+    def cause(self) -> str | None:
+        """Why the request failed; None where the message does not say enough."""
+        wanted = self.requested.bytes
+        if self.cached is None or self.reserved is None:
+            return None
+        if self.cached >= wanted:
+            return FRAGMENTED
+        if self.free is None or self.there is None:
+            return None
+        if self.allowed and self.allowed.bytes - self.reserved.bytes < min(self.free.bytes, wanted):
+            return LIMITED
+        if self.free.bytes >= wanted:
+            return TAKEN
+        return FRAGMENTED if self.there >= wanted else TOO_LITTLE

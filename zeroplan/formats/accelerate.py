@@ -15,54 +15,25 @@ from typing import Any
 
 from zeroplan.core.findings import ERROR, NOTE, WARNING
 from zeroplan.errors import InputError, one_line, printable
+from zeroplan.formats.accelerate_keys import (
+    DEEPSPEED,
+    FSDP,
+    KNOWN_DEEPSPEED,
+    KNOWN_FSDP,
+    KNOWN_TOP,
+    PARALLEL,
+    REFUSED_BESIDE_FILE,
+    STAGES,
+    STRATEGIES,
+    UNMODELLED,
+)
 from zeroplan.formats.deepspeed import read_deepspeed
 from zeroplan.formats.files import read_bytes
-from zeroplan.formats.reading import AUTO, Reader, Reading, alike, check_depth
+from zeroplan.formats.reading import AUTO, MOST_KEYS, Reader, Reading, alike, check_depth
 
 LARGEST_YAML = 2**17
 """Bytes; real ones are a thousand, and YAML is slow to read."""
-DEEPSPEED, FSDP, PARALLEL = "deepspeed_config", "fsdp_config", "parallelism_config"
-MARKS = ("distributed_type", DEEPSPEED, FSDP, "compute_environment", "num_processes")
-"""Keys by which the format is recognised."""
-KNOWN_TOP = frozenset(
-    (
-        *("compute_environment", "distributed_type", "mixed_precision", "use_cpu", "debug", "num_processes"),
-        *("machine_rank", "num_machines", "gpu_ids", "main_process_ip", "main_process_port", "rdzv_backend"),
-        *("same_network", "main_training_function", "enable_cpu_affinity", "fp8_config", DEEPSPEED, FSDP, PARALLEL),
-        *("megatron_lm_config", "mpirun_config", "downcast_bf16", "tpu_name", "tpu_zone", "tpu_use_cluster"),
-        *("tpu_use_sudo", "command_file", "commands", "tpu_vm", "tpu_env", "dynamo_config", "dynamo_backend", "fp16"),
-    )
-)
-KNOWN_DEEPSPEED = frozenset(
-    (
-        *("zero_stage", "offload_optimizer_device", "offload_param_device", "offload_optimizer_nvme_path"),
-        *("offload_param_nvme_path", "gradient_accumulation_steps", "gradient_clipping", "zero3_init_flag"),
-        *("zero3_save_16bit_model", "deepspeed_config_file", "deepspeed_hostfile", "deepspeed_multinode_launcher"),
-        *("deepspeed_exclusion_filter", "deepspeed_inclusion_filter", "deepspeed_moe_layer_cls_names"),
-        "seq_parallel_communication_data_type",
-    )
-)
-REFUSED_BESIDE_FILE = (
-    *("gradient_accumulation_steps", "gradient_clipping", "zero_stage", "offload_optimizer_device"),
-    *("offload_param_device", "offload_param_nvme_path", "offload_optimizer_nvme_path", "zero3_save_16bit_model"),
-)
-"""Keys of deepspeed_config that accelerate refuses beside deepspeed_config_file."""
-KNOWN_FSDP = frozenset(
-    f"fsdp_{name}"
-    for name in (
-        *("version", "sharding_strategy", "reshard_after_forward", "offload_params", "min_num_params"),
-        *("auto_wrap_policy", "transformer_layer_cls_to_wrap", "backward_prefetch", "forward_prefetch"),
-        *("state_dict_type", "use_orig_params", "cpu_ram_efficient_loading", "sync_module_states"),
-        *("activation_checkpointing", "activation_checkpointing_offload", "ignored_modules"),
-    )
-)
-STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2")
-"""In the order of their numbers, from 1."""
-STAGES = {"FULL_SHARD": 3, "SHARD_GRAD_OP": 2, "NO_SHARD": 0, "HYBRID_SHARD": 3, "HYBRID_SHARD_ZERO2": 2}
-UNMODELLED = ("tp", "cp", "sp")
-"""Ways of parallelism_config that zeroplan does not model."""
 UNQUOTED_NO = re.compile(r"mixed_precision:[ \t]*(no|No|NO|off|Off|OFF|false|False|FALSE)[ \t]*(#.*)?$")
-MOST_KEYS = 300
 YES, NO = ("true", "yes", "on", "1", "y", "t"), ("false", "no", "off", "0", "n", "f", "", "null", "none", "~")
 
 
@@ -237,11 +208,8 @@ class _Reader(Reader):
         options["offload"] = tuple(offload)
         policy = _word(section.get("fsdp_auto_wrap_policy", "no_wrap"))
         if policy == "no_wrap":
-            said = "without a policy, or with NO_WRAP, the whole model is one unit: not modelled"
-            self._not_modelled(
-                f"{FSDP}.fsdp_auto_wrap_policy",
-                "no policy, or NO_WRAP, makes the whole model one unit, which is not modelled",
-            )
+            said = "without a policy, or with NO_WRAP, the whole model is one unit, which is not modelled"
+            self._not_modelled(f"{FSDP}.fsdp_auto_wrap_policy", said)
         elif policy == "size_based_wrap":
             said = "units are taken to be blocks; those of SIZE_BASED_WRAP are of other sizes."
             self.found("ZP301", WARNING, f"{FSDP}.fsdp_auto_wrap_policy", said)

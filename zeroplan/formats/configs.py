@@ -7,7 +7,8 @@ from pathlib import PurePath
 
 from zeroplan.core.findings import WARNING, Finding, Place
 from zeroplan.errors import one_line
-from zeroplan.formats.accelerate import MARKS, read_accelerate
+from zeroplan.formats.accelerate import read_accelerate
+from zeroplan.formats.accelerate_keys import MARKS
 from zeroplan.formats.deepspeed import read_deepspeed
 from zeroplan.formats.files import read_bytes
 from zeroplan.formats.reading import LARGEST_CONFIG, Reading

@@ -7,15 +7,15 @@ runtime/zero/config.py and offload_config.py.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from zeroplan.core.findings import ERROR, NOTE, WARNING
 from zeroplan.errors import InputError, one_line, printable
 from zeroplan.formats import deepspeed_keys as keys
 from zeroplan.formats.files import read_bytes
-from zeroplan.formats.reading import AUTO, LARGEST_CONFIG, Reader, Reading, alike, check_depth
+from zeroplan.formats.lenient_json import parse_lenient
+from zeroplan.formats.reading import AUTO, LARGEST_CONFIG, MOST_KEYS, Reader, Reading, alike
 
 
 def read_deepspeed(path: str, hidden: int | None = None, precision: str | None = None) -> Reading:
@@ -24,51 +24,15 @@ def read_deepspeed(path: str, hidden: int | None = None, precision: str | None =
 
     Raises InputError where it is no JSON object, too large or nested too deeply.
     """
-    raw = read_bytes(path, LARGEST_CONFIG)
-    text = raw.decode("utf-8", errors="replace")
-    reader = _Reader(path, text, hidden, precision)
-    reader.read(_parsed(text, path, reader))
-    return reader.reading
-
-
-def _parsed(text: str, path: str, reader: _Reader) -> Mapping[str, Any]:
-    twice: list[str] = []
-
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        seen: dict[str, Any] = {}
-        for key, value in found:
-            if key in seen:
-                twice.append(key)
-            seen[key] = value
-        return seen
-
-    if not text.strip():
-        raise InputError(one_line(path), "is empty.")
-    check_depth(text, path)
-    try:
-        data = json.loads(text, object_pairs_hook=pairs)
-    except (ValueError, RecursionError):
-        twice.clear()
-        data = _human(text, path, pairs)
-    if not isinstance(data, Mapping):
-        raise InputError(one_line(path), "is not a JSON object.")
+    text = read_bytes(path, LARGEST_CONFIG).decode("utf-8", errors="replace")
+    data, twice = parse_lenient(text, path)
     if data and not (keys.KNOWN_TOP | keys.KNOWN_ZERO).intersection(data):
         raise InputError(one_line(path), "has no key of a DeepSpeed configuration.", "Other formats are not read yet.")
-    if len(data) > keys.MOST_KEYS:
-        raise InputError(one_line(path), f"has more than {keys.MOST_KEYS} keys.")
-    for key in twice[: keys.MOST_KEYS]:
+    reader = _Reader(path, text, hidden, precision)
+    for key in twice:
         reader.found("ZP203", ERROR, key, "stands twice; DeepSpeed refuses the file.", "Keep one of them.")
-    return data
-
-
-def _human(text: str, path: str, pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]]) -> object:
-    """JSON with comments, trailing commas and bare keys."""
-    import hjson
-
-    try:
-        return hjson.loads(text, object_pairs_hook=pairs)
-    except (ValueError, RecursionError, IndexError, OverflowError) as error:  # the last two: hjson, of broken texts
-        raise InputError(one_line(path), f"is not JSON: {printable(' '.join(str(error).split()), 100)}.") from error
+    reader.read(data)
+    return reader.reading
 
 
 class _Reader(Reader):
@@ -137,7 +101,7 @@ class _Reader(Reader):
         if not isinstance(section, Mapping):
             self.found("ZP201", ERROR, path, f"{printable(section)} is not an object; DeepSpeed refuses the file.")
             return {}
-        for key in list(map(str, section))[: keys.MOST_KEYS]:
+        for key in list(map(str, section))[:MOST_KEYS]:
             if key not in keys.SECTIONS[name]:
                 said = f"is unknown; DeepSpeed refuses the file.{alike(key, keys.SECTIONS[name])}"
                 self.found("ZP201", ERROR, f"{path}.{key}", said)
@@ -146,7 +110,7 @@ class _Reader(Reader):
         return section
 
     def _zero(self, zero: Mapping[str, Any]) -> None:
-        for key in list(zero)[: keys.MOST_KEYS]:
+        for key in list(zero)[:MOST_KEYS]:
             self._zero_key(str(key))
         stage = zero.get("stage", 0)
         if stage == AUTO:
@@ -154,7 +118,7 @@ class _Reader(Reader):
             said = "is auto: accelerate takes 2, DeepSpeed itself 0."
             self.found("ZP302", NOTE, f"{keys.ZERO}.stage", said, "Say the stage.")
         else:
-            known = int(stage) if isinstance(stage, bool) or (isinstance(stage, str) and stage in "0123") else stage
+            known = int(stage) if isinstance(stage, bool) or stage in ("0", "1", "2", "3") else stage
             self.reading.options["stage"] = (str(self._whole({"stage": known}, "stage", 0, most=3)),)
         persistent = zero.get("stage3_param_persistence_threshold", zero.get("param_persistence_threshold", 0))
         if isinstance(persistent, int | float) and persistent > keys.PERSISTENT:
@@ -251,14 +215,15 @@ class _Reader(Reader):
         wide = isinstance(types, Mapping) and str(types.get("grad_accum_dtype", "")).lower() in ("fp32", "float32")
         if enabled[2] is True and True in enabled[:2]:
             self.found("ZP201", ERROR, "fp16", "and bf16 are both on; DeepSpeed stops.", "Keep one.")
-        if True in enabled:
-            self.reading.options["recipe"] = "deepspeed-fp32-accum" if wide else "deepspeed-16bit"
-        elif self._precision_given in ("bf16", "fp16") and (AUTO in enabled or not {"bf16", "fp16"} & set(data)):
-            self.reading.options["recipe"] = "deepspeed-16bit"
+        narrow = "deepspeed-fp32-accum" if wide else "deepspeed-16bit"
+        if True in enabled or (
+            self._precision_given in ("bf16", "fp16") and (AUTO in enabled or not {"bf16", "fp16"} & set(data))
+        ):
+            self.reading.options["recipe"] = narrow
         elif AUTO in enabled and self._precision_given is None:
             said = "auto follows from the launcher's mixed_precision; 16 bits are taken."
             self.found("ZP302", NOTE, "bf16" if "bf16" in data else "fp16", said, "Say true or false.")
-            self.reading.options["recipe"] = "deepspeed-16bit"
+            self.reading.options["recipe"] = narrow
         else:
             self.reading.options["recipe"] = "fp32-adam"
 

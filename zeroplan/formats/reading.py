@@ -10,7 +10,8 @@ from zeroplan.errors import InputError, nearest, one_line
 
 LARGEST_CONFIG = 2**20
 """Bytes; real ones are a few thousand."""
-DEEPEST = 40
+DEEPEST, MOST_KEYS = 40, 300
+"""Levels, and keys of one section; real ones have 3 and some dozens."""
 AUTO = "auto"
 
 

@@ -169,6 +169,8 @@ def diagnosis_json(found: Message, same: list[Matched], answer: CardAnswer | Non
         "free_bytes": size(found.free),
         "allocated_bytes": size(found.allocated),
         "reserved_bytes": size(found.reserved),
+        "allowed_bytes": size(found.allowed),
+        "cause": found.cause,
         "messages": found.times,
         "matches": [
             {

@@ -250,6 +250,10 @@ class DiagnosisJson(TypedDict):
     free_bytes: int | None
     allocated_bytes: int | None
     reserved_bytes: int | None
+    allowed_bytes: int | None
+    """A limit that the program set itself."""
+    cause: str | None
+    """fragmented, limited (by the program), taken (by others, just then) or too-little."""
     messages: int
     matches: list[MatchJson]
     recommended_stage: int | None

@@ -1,7 +1,7 @@
 """The screen of `zeroplan diagnose`: what failed, where the memory was, what would fit."""
 
 from zeroplan.core.diagnosis import LEAST_KNOWN, Matched
-from zeroplan.core.oom import Message
+from zeroplan.core.oom import FRAGMENTED, LIMITED, TAKEN, Message
 from zeroplan.core.question import Question
 from zeroplan.core.verdict import CardAnswer
 from zeroplan.render.blocks import DIM, STRONG, Block, Column, Grid, Paragraph, cell
@@ -12,7 +12,7 @@ from zeroplan.units import counted
 
 LARGE = 2**30
 USUAL_OUTSIDE = 3 * 2**30
-"""More than a CUDA context and NCCL take."""
+"""Bytes, from which on more than this process is told of: its own context and NCCL take about 1.1 GB on an H100."""
 EXPAND = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets it grow one block instead."
 
 
@@ -82,29 +82,18 @@ def _numbers(found: Message, style: Style) -> Grid:
 
 
 def _cause(found: Message, style: Style) -> str:
-    """Fragmentation, where what PyTorch held would have been enough; else by how much it was too little."""
-    if found.cached is None:
-        return ""
-    cached = f"{style.size(found.cached)} GiB"
-    if found.cached >= found.requested.bytes:
-        return f"Fragmentation: PyTorch held {cached} in pieces, none of them large enough. {EXPAND}"
-    if found.free is None:
-        return ""
-    free = found.free.bytes
-    if (
-        found.allowed
-        and found.reserved
-        and found.allowed.bytes - found.reserved.bytes < min(free, found.requested.bytes)
-    ):
+    cached = f"{style.size(found.cached or 0)} GiB"
+    if found.cause == LIMITED and found.allowed:
         limit = style.size(found.allowed.bytes)
         return f"The program's own limit of {limit} GiB is reached (set_per_process_memory_fraction). Raise it."
-    if free >= found.requested.bytes:
+    if found.cause == TAKEN:
         return "So much was free: another process had the memory just then, or the driver a limit."
-    there = free + found.cached
-    if there >= found.requested.bytes:
-        return f"Fragmentation: what is free and the {cached} in pieces would be enough together. {EXPAND}"
-    pieces = f", even with all {cached} in pieces. {EXPAND}" if found.cached >= LARGE else ", no matter how it is cut."
-    return f"Too little: {style.size(found.requested.bytes - there)} GiB more are needed{pieces}"
+    if found.cause == FRAGMENTED:
+        return f"Fragmentation: PyTorch held {cached} in pieces; with what was free it would be enough in one. {EXPAND}"
+    if found.there is None or found.cause is None:
+        return ""
+    pieces = f", even with all {cached} in pieces. {EXPAND}" if (found.cached or 0) >= LARGE else ", however it is cut."
+    return f"Too little: {style.size(found.requested.bytes - found.there)} GiB more are needed{pieces}"
 
 
 def _way_out(found: Message, question: Question | None, answer: CardAnswer | None, style: Style) -> str:
