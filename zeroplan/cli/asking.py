@@ -27,6 +27,7 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from zeroplan.cli.given import Given
 
+AUTO = "auto"
 SHIPPED = "deepspeed"
 """The framework whose shipped behaviour is compared with the paper's algorithm."""
 
@@ -166,6 +167,10 @@ def _headroom(text: str | None, counted: bool) -> Share:
 def _gpus(text: str | None) -> int:
     if text is None:
         raise missing("--gpus", "--gpus 64")
+    if text.strip().lower() == AUTO:
+        from zeroplan.cli.auto import auto_gpus
+
+        return auto_gpus()
     return parse_gpus(text)
 
 
@@ -194,13 +199,21 @@ def _cards(presets: Presets, given: Given, otherwise: Cards) -> tuple[Card, ...]
     if given["memory"] is not None:
         return (Card(gpu=_own_card(parse_size(given["memory"], "--memory")), node=node),)
     faults = Faults()
-    named = [faults.attempt(partial(_named_card, presets, name, node)) for name in parts(given["gpu"])]
+    found = [faults.attempt(partial(_named_cards, presets, name, node)) for name in parts(given["gpu"])]
     faults.report()
-    if named:
-        return tuple({card.gpu.name: card for card in named if card}.values())
+    if found:
+        return tuple({card.gpu.title: card for cards in found if cards for card in cards}.values())
     if node is not None:
         return (Card(gpu=presets.gpu(node.gpu, f"node {node.name}, gpu"), node=node),)
     return tuple(presets.card(gpu) for gpu in otherwise(presets))
+
+
+def _named_cards(presets: Presets, name: str, node: Node | None) -> list[Card]:
+    if name.strip().lower() != AUTO:
+        return [_named_card(presets, name, node)]
+    from zeroplan.cli.auto import auto_cards
+
+    return auto_cards(presets, node)
 
 
 def _named_card(presets: Presets, name: str, node: Node | None) -> Card:

@@ -110,7 +110,7 @@ SHARED: dict[str, Callable[[Any], Any]] = {
         shell_complete=starting(lambda: names_of("model")),
     ),
     "params": _option("--params", QUESTION, "Trained parameters: 7.5e9, 7.5B or 7_500_000_000.", metavar="P"),
-    "gpus": _option("--gpus", QUESTION, "GPUs in all, here the data-parallel degree: 64.", metavar="N"),
+    "gpus": _option("--gpus", QUESTION, "GPUs in all, the data-parallel degree: 64. auto: the job's.", metavar="N"),
     "stage": _option("--stage", QUESTION, "Only this ZeRO stage, 0 to 3: 2 or 2,3.", multiple=True, metavar="S"),
     "seq_len": _option("--seq-len", QUESTION, "Tokens per sequence, 4096 or 4k: adds the activations.", metavar="T"),
     "micro_batch": _option(
@@ -127,7 +127,7 @@ SHARED: dict[str, Callable[[Any], Any]] = {
     "gpu": _option(
         "--gpu",
         HARDWARE,
-        "GPUs by name: h100 or h100,a100-80gb.",
+        "GPUs by name: h100,a100-80gb. auto: this machine's.",
         multiple=True,
         metavar="NAME",
         shell_complete=starting(lambda: names_of("gpu")),

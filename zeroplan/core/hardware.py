@@ -52,6 +52,8 @@ class Gpu:
     name: str
     title: str
     aliases: tuple[str, ...] = ()
+    driver_names: tuple[str, ...] = ()
+    """What nvidia-smi calls it."""
     node: str = ""
     """The node preset it usually sits in; empty: none, so no network time."""
     memory_mib: int | None = None
