@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tests.conformance import cases, worlds
+from tests.conformance import cases, worlds, written
 from tests.conformance.compare import RESULTS, results_rows
 from tests.conformance.row import Row
 from zeroplan.formats.presets import Presets
@@ -47,6 +47,7 @@ def main() -> int:
         light = [] if given.all else ["--light"]
         found["saved"] = _output("saved", *light)
         found |= _output("counts", *light)
+        written.main()
     if given.all and not given.only:
         RESULTS.write_text(text_of(found), "utf-8")
     shown = list(results_rows(found, Presets()))

@@ -11,7 +11,7 @@ import click
 from zeroplan import __version__
 from zeroplan.errors import InputError, one_line, unknown_name
 
-COMMANDS = ("fit", "check", "diagnose", "compare", "sweep", "solve", "explain", "presets", "schema")
+COMMANDS = ("fit", "check", "config", "diagnose", "compare", "sweep", "solve", "explain", "presets", "schema")
 ANSWERED, NOTHING_FITS, BAD_QUESTION = 0, 1, 2
 CANNOT_WRITE = 74  # EX_IOERR of sysexits.h
 INTERRUPTED, PIPE_CLOSED = 130, 141  # 128 + SIGINT, 128 + SIGPIPE

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
-from zeroplan.cli.asking import ask, no_cards
+from zeroplan.cli.asking import Asked, ask, no_cards
 from zeroplan.cli.options import OUTPUT, QUESTION, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.planned import planned
 from zeroplan.cli.typed import typed
 from zeroplan.core.findings import ERROR, NOTE, SEVERITIES, WARNING, Finding, Place, of_answer, worst
-from zeroplan.core.question import Question
 from zeroplan.core.verdict import fit
 from zeroplan.errors import Faults, InputError, one_line
 from zeroplan.formats.presets import Presets
@@ -85,17 +84,18 @@ def _checked(file: str, given: Given, kind: str | None, hidden: int | None) -> C
 
     reading = read_config(file, hidden, kind)
     options = {name: value for name, value in reading.options.items() if name == "framework" or not typed(name)}
-    question, why = None, list[Finding]()
+    planned_as, why = None, list[Finding]()
     if worst(reading.findings) == ERROR:
         said = "whether it fits is not judged while the file has errors: what it asks for is not certain."
         why = [Finding("ZP303", NOTE, Place(one_line(file)), said)]
     elif not reading.unmodelled:
         asked = cast("Given", {**given, **options})
-        question, why = _question(asked, given, reading)
-        batch = derived_batch(reading, question.gpus) if question else {}
+        planned_as, why = _question(asked, given, reading)
+        batch = derived_batch(reading, planned_as.question.gpus) if planned_as else {}
         if batch := {name: value for name, value in batch.items() if not typed(name)}:
             reading.options.update(batch)
-            question, why = _question(cast("Given", {**asked, **batch}), given, reading)
+            planned_as, why = _question(cast("Given", {**asked, **batch}), given, reading)
+    question = planned_as.question if planned_as else None
     findings = [*reading.findings, *why]
     answers = fit(question) if question else ()
     if question:
@@ -104,7 +104,13 @@ def _checked(file: str, given: Given, kind: str | None, hidden: int | None) -> C
         findings += [each for answer in answers for each in of_answer(question, answer, place)]
     findings.sort(key=lambda each: SEVERITIES.index(each.severity))
     return Checked(
-        path=file, kind=reading.kind, options=reading.options, findings=findings, question=question, answers=answers
+        path=file,
+        kind=reading.kind,
+        options=reading.options,
+        findings=findings,
+        question=question,
+        answers=answers,
+        node=planned_as.node if planned_as else None,
     )
 
 
@@ -118,7 +124,7 @@ def _hidden(given: Given) -> int | None:
     return shape.hidden if shape else None
 
 
-def _question(asked: Given, typed_alone: Given, reading: Reading) -> tuple[Question | None, list[Finding]]:
+def _question(asked: Given, typed_alone: Given, reading: Reading) -> tuple[Asked | None, list[Finding]]:
     """The file's plan as a question; None, and why, where not enough is said or it is not modelled."""
     place = Place(one_line(reading.path))
     lacking = [
@@ -134,7 +140,7 @@ def _question(asked: Given, typed_alone: Given, reading: Reading) -> tuple[Quest
         said = "whether it fits is not judged: the file does not say the model, the GPUs or their kind."
         return None, [Finding("ZP303", NOTE, place, said, f"Give {', '.join(lacking)}.")]
     try:
-        return ask(asked, otherwise=no_cards).question, []
+        return ask(asked, otherwise=no_cards), []
     except InputError as error:
         ask(cast("Given", {**typed_alone, "gpus": asked["gpus"]}), otherwise=no_cards)  # raises where typed is at fault
         return None, [Finding("ZP301", WARNING, place, f"is not modelled: {fault}") for fault in error.faults]

@@ -33,6 +33,8 @@ class Checked(NamedTuple):
     question: Question | None
     answers: tuple[CardAnswer, ...]
     """One stage for each card; empty where whether it fits is not judged."""
+    node: str | None = None
+    """The node that was named."""
 
 
 def blocks(checked: list[Checked]) -> Iterator[Block]:
@@ -83,7 +85,7 @@ def checked_json(each: Checked) -> shapes.CheckedJson:
         "file": each.path,
         "kind": each.kind,
         "understood": {key: list(value) if isinstance(value, tuple) else value for key, value in each.options.items()},
-        "request": request_json(each.question, None) if each.question else None,
+        "request": request_json(each.question, each.node) if each.question else None,
         "verdicts": [
             {
                 "gpu": answer.card.gpu.name,

@@ -1,0 +1,71 @@
+"""`zeroplan config`: the configuration file of a plan that fits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack, cast
+
+import click
+
+from zeroplan.cli import ANSWERED, NOTHING_FITS
+from zeroplan.cli.asking import ask, no_cards
+from zeroplan.cli.options import GroupedCommand, shared
+from zeroplan.cli.planned import planned
+from zeroplan.cli.typed import missing, typed
+from zeroplan.core.findings import taken
+from zeroplan.core.verdict import TIGHT, CardAnswer, fit
+from zeroplan.errors import InputError
+
+if TYPE_CHECKING:
+    from zeroplan.cli.given import Given
+    from zeroplan.formats.written import Written
+
+FRAMEWORKS = {"deepspeed": "deepspeed", "accelerate": "deepspeed", "fsdp2": "fsdp2"}
+"""The formats, and the framework that each is of where none is typed."""
+
+
+@click.command("config", cls=GroupedCommand, short_help="The configuration file of a plan that fits.")
+@click.argument("form", type=click.Choice(tuple(FRAMEWORKS)), metavar="FORMAT")
+@shared(without=("format", "unit"))
+def command(form: str, **given: Unpack[Given]) -> int:
+    """The configuration of the lowest stage that fits: DeepSpeed's JSON, or accelerate's YAML for its DeepSpeed
+    plugin (accelerate) or FSDP2 (fsdp2).
+
+    What the plan says and the file cannot is said on stderr.
+
+    \b
+    Example: zeroplan config deepspeed --params 7.5e9 --gpus 64 --gpu a100-80gb > ds_config.json
+    Example: zeroplan config fsdp2 --model llama-3.1-8b --gpus 8 --gpu h100 --seq-len 4096 > fsdp2.yaml
+    Exit status: 0 a plan that fits is written, 1 nothing fits, 2 a bad question.
+    """
+    given = planned(cast("Given", {"format": "json", "unit": "GB", **given}))
+    if not typed("framework") and (given["framework"] == "zero" or form != "accelerate"):
+        given["framework"] = FRAMEWORKS[form]
+    if given["framework"] != FRAMEWORKS[form] and form != "accelerate":
+        raise InputError("--framework", f"the format {form} is of {FRAMEWORKS[form]}.", "Leave it out.")
+    question = ask(given, otherwise=no_cards).question
+    if not question.cards:
+        raise missing("--gpu", "--gpu a100-80gb. A card of your own: --memory 44.35GiB")
+    if len(question.cards) > 1:
+        raise InputError("--gpu", "a configuration is of one kind of GPU.", "Name one.")
+    [answer] = fit(question)
+    best = answer.recommended
+    if best is None or best.estimate is None:
+        click.echo("zeroplan: nothing fits, and nothing is written. `zeroplan fit` shows why.", err=True)
+        return NOTHING_FITS
+    written = _written(form, answer)
+    click.echo(written.text, nl=False)
+    verdict = "is tight" if best.verdict == TIGHT else "fits"
+    where = taken(answer._replace(stages=(best,)))
+    click.echo(f"zeroplan: stage {best.stage} under {given['framework']} {verdict} {where}.", err=True)
+    for sentence in written.untold:
+        click.echo(f"zeroplan: not in the file: {sentence}", err=True)
+    return ANSWERED
+
+
+def _written(form: str, answer: CardAnswer) -> Written:
+    from zeroplan.formats.written import accelerate_file, deepspeed_file
+
+    assert answer.recommended is not None
+    assert answer.recommended.estimate is not None
+    plan = answer.recommended.estimate.plan
+    return deepspeed_file(plan) if form == "deepspeed" else accelerate_file(plan)
