@@ -218,6 +218,29 @@ def _torch() -> list[Case]:
                 **mixed,
             ),
             Case(
+                name=f"FSDP2, reduced in 16 bits, groups of 2, 4 ranks, {of}",
+                runtime="fsdp2",
+                framework="fsdp2",
+                stage=3,
+                ranks=4,
+                options={"reduce": "bfloat16", "shard_group": 2},
+                scheme={"switches": ("reduce_16bit",), "shard_group": 2},
+                **mixed,
+            ),
+            *(
+                Case(
+                    name=f"FSDP2 {kind}, reduced in 16 bits, 2 ranks, {of}",
+                    runtime="fsdp2",
+                    framework="fsdp2",
+                    stage=stage,
+                    options={"reduce": "bfloat16", "no_sync": stage == 2},
+                    scheme={"switches": ("reduce_16bit", *(("no_sync",) if stage == 2 else ()))},
+                    light=accum == 1 and stage == 3,
+                    **mixed,
+                )
+                for stage, kind in ((3, "resharding"), (2, "not resharding, not synchronised"))
+            ),
+            Case(
                 name=f"FSDP2, on the CPU, 2 ranks, {of}",
                 runtime="fsdp2",
                 framework="fsdp2",

@@ -279,7 +279,8 @@ def _fsdp2(case: Case, model: Any) -> tuple[Any, State]:
     mesh = init_device_mesh("cpu", (case.ranks,))
     if group := case.options.get("shard_group"):
         mesh = init_device_mesh("cpu", (case.ranks // group, group), mesh_dim_names=("replicate", "shard"))
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    reduce = getattr(torch, case.options.get("reduce", "float32"))
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=reduce)
     reshard = case.options.get("reshard") if case.stage == 3 else False
     offload = {"offload_policy": CPUOffloadPolicy(pin_memory=False)} if case.options.get("offload") else {}
     for block in model.model.layers:
@@ -289,11 +290,15 @@ def _fsdp2(case: Case, model: Any) -> tuple[Any, State]:
     groups = [m._get_fsdp_state()._fsdp_param_group for m in model.modules() if hasattr(m, "_get_fsdp_state")]
     params = [param for group in groups if group for param in group.fsdp_params]
 
+    def whole_gradient(param: Any) -> Any:
+        kept = getattr(param, "unsharded_accumulated_grad", None)
+        return getattr(getattr(param, "_unsharded_param", None), "grad", None) if kept is None else kept
+
     def states() -> dict[str, Iterable[Any]]:
         return {
             "weights": [p._sharded_param_data for p in params],
             "gathered": [getattr(p, "all_gather_outputs", []) for p in params],
-            "whole gradients": [getattr(p, "unsharded_accumulated_grad", None) for p in params],
+            "whole gradients": [whole_gradient(p) for p in params],
             "secondary": [getattr(p, "_sharded_post_forward_param_data", None) for p in params],
             "gradients": [p.sharded_param.grad for p in params],
         }

@@ -36,7 +36,8 @@ def test_read_back_it_is_the_same_plan(asked: list[str], tmp_path: Path) -> None
     stage = "--stage", str(found["request"]["stages"][0])
     assert "--stage" not in options or stage[1] == options[options.index("--stage") + 1]
     framework = () if "--framework" in options else ("--framework", found["request"]["framework"])
-    again = answer("fit", *options, *(() if "--stage" in options else stage), *framework)
+    reduced = ("--set", "reduce_16bit=true") if found["request"]["settings"] == {"reduce_16bit": True} else ()
+    again = answer("fit", *options, *reduced, *(() if "--stage" in options else stage), *framework)
     assert found["request"] == again["request"]
     assert found["verdicts"][0]["verdict"] == again["results"][0]["stages"][0]["verdict"]
 
@@ -55,6 +56,7 @@ def test_nothing_is_written_where_nothing_fits() -> None:
         (["deepspeed", *PLAIN, "--gpu", "h100"], "one kind of GPU"),
         (["deepspeed", *PLAIN[:4]], "--gpu: is missing"),
         (["fsdp2", *LLAMA, "--stage", "3", "--set", "no_sync=true"], "--set no_sync: has no key"),
+        (["fsdp2", *LLAMA, "--stage", "3", "--set", "reduce_16bit=false"], "accelerate reduces gradients in 16 bits"),
         (["fsdp2", *LLAMA, "--stage", "3", "--hpz", "8"], "--hpz: resharding to a group"),
         (["fsdp2", *PLAIN, "--recipe", "pure-bf16"], "pure-bf16 has no setting"),
         (["accelerate", *PLAIN, "--framework", "megatron"], "cannot ask for megatron"),

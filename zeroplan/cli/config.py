@@ -14,6 +14,7 @@ from zeroplan.cli.typed import missing, typed
 from zeroplan.core.findings import taken
 from zeroplan.core.verdict import TIGHT, CardAnswer, fit
 from zeroplan.errors import InputError
+from zeroplan.formats.written import REDUCE_16BIT, accelerate_file, deepspeed_file
 
 if TYPE_CHECKING:
     from zeroplan.cli.given import Given
@@ -42,6 +43,8 @@ def command(form: str, **given: Unpack[Given]) -> int:
         given["framework"] = FRAMEWORKS[form]
     if given["framework"] != FRAMEWORKS[form] and form != "accelerate":
         raise InputError("--framework", f"the format {form} is of {FRAMEWORKS[form]}.", "Leave it out.")
+    if given["framework"] == "fsdp2" and given["recipe"] in (None, "fsdp-mixed"):
+        given["set"] = (f"{REDUCE_16BIT}=true", *given["set"])
     question = ask(given, otherwise=no_cards).question
     if not question.cards:
         raise missing("--gpu", "--gpu a100-80gb. A card of your own: --memory 44.35GiB")
@@ -63,8 +66,6 @@ def command(form: str, **given: Unpack[Given]) -> int:
 
 
 def _written(form: str, answer: CardAnswer) -> Written:
-    from zeroplan.formats.written import accelerate_file, deepspeed_file
-
     assert answer.recommended is not None
     assert answer.recommended.estimate is not None
     plan = answer.recommended.estimate.plan

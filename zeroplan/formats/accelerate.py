@@ -90,6 +90,8 @@ class _Reader(Reader):
         elif kind == "FSDP":
             self._fsdp(self._section(data, FSDP), data)
             options["recipe"] = "fp32-adam" if precision == "no" else "fsdp-mixed"
+            if options["framework"] == "fsdp2" and precision != "no":
+                options["set"] = ("reduce_16bit=true",)
         elif kind in ("MULTI_GPU", "NO"):
             options.update(stage=("0",), recipe="fp32-adam" if precision == "no" else "fsdp-mixed")
             options.update({"gpus": "1"} if kind == "NO" else {})

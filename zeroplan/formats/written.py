@@ -11,6 +11,8 @@ from zeroplan.core.scheme import PLACES
 from zeroplan.errors import InputError
 from zeroplan.formats.deepspeed_keys import NUMBERS, ZERO
 
+REDUCE_16BIT = "reduce_16bit"
+"""What accelerate's mixed precision always is."""
 NVME = "/local_nvme"
 """Where a file says that disks are: it has to say something, and only the user knows."""
 RECOMPUTE = "recompute {}: the model's or the trainer's gradient checkpointing."
@@ -145,7 +147,9 @@ def _plugin(plan: Plan) -> dict[str, Any]:
 
 def _fsdp(plan: Plan) -> dict[str, Any]:
     version, stage, scheme = int(plan.framework.name[-1]), plan.strategy.stage, plan.scheme
-    _check_told(plan, set(), set())
+    _check_told(plan, {REDUCE_16BIT}, set())
+    if version == 2 and plan.recipe.name == "fsdp-mixed" and REDUCE_16BIT not in scheme.switches:
+        raise InputError(f"--set {REDUCE_16BIT}", "accelerate reduces gradients in 16 bits.", "Leave it out.")
     if scheme.hpz:
         raise InputError("--hpz", "resharding to a group has no key in accelerate.", "Leave it out.")
     section: dict[str, Any] = {"fsdp_version": version, "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP"}
