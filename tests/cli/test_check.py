@@ -129,14 +129,7 @@ def test_every_code_in_use_is_a_word() -> None:
     package = Path(__file__).parents[2] / "zeroplan"
     used = {
         word
-        for path in (
-            package / "core" / "findings.py",
-            package / "formats" / "deepspeed.py",
-            package / "formats" / "accelerate.py",
-            package / "formats" / "deepspeed_batch.py",
-            package / "formats" / "configs.py",
-            package / "cli" / "check.py",
-        )
+        for path in package.rglob("*.py")
         for word in path.read_text("utf-8").replace('"', " ").split()
         if word.startswith("ZP") and word[2:].isdigit()
     }

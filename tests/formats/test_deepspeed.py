@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from zeroplan.core.findings import ERROR, SEVERITIES
 from zeroplan.errors import InputError
 from zeroplan.formats.deepspeed import read_deepspeed
-from zeroplan.formats.deepspeed_batch import batch_findings, derived_batch
+from zeroplan.formats.derived import batch_findings, derived_batch
 from zeroplan.formats.reading import Reading
 
 DATA = Path(__file__).parent / "data" / "deepspeed"

@@ -14,7 +14,8 @@ from zeroplan.cli.planned import planned
 from zeroplan.cli.typed import typed
 from zeroplan.core.findings import ERROR, NOTE, SEVERITIES, WARNING, Finding, Place, of_answer, worst
 from zeroplan.core.verdict import fit
-from zeroplan.errors import Faults, InputError, one_line
+from zeroplan.errors import Faults, InputError, one_line, printable
+from zeroplan.formats.models import known_name, width_of
 from zeroplan.formats.presets import Presets
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from zeroplan.render.checked import Checked
 
 FORMATS = ("table", "json", "github", "sarif")
+KINDS = ("deepspeed", "accelerate", "trainer", "axolotl", "torchtitan")
 
 
 @click.command("check", cls=GroupedCommand, short_help="A configuration file, judged before the job starts.")
@@ -33,7 +35,7 @@ FORMATS = ("table", "json", "github", "sarif")
     "kind",
     cls=GroupedOption,
     heading=QUESTION,
-    type=click.Choice(("deepspeed", "accelerate")),
+    type=click.Choice(KINDS),
     help="The files' format; without it their content says.",
 )
 @click.option(
@@ -55,7 +57,8 @@ FORMATS = ("table", "json", "github", "sarif")
     help="How to print the findings.",
 )
 def command(files: tuple[str, ...], kind: str | None, fail_on: str, **given: Unpack[Given]) -> int:
-    """Whether configuration files of DeepSpeed or accelerate are right, and whether what they ask for fits.
+    """Whether configuration files of DeepSpeed, accelerate, the Hugging Face Trainer, axolotl or torchtitan are
+    right, and whether what they ask for fits.
 
     Give what the file does not say: the model, the GPUs, the batch.
 
@@ -67,7 +70,7 @@ def command(files: tuple[str, ...], kind: str | None, fail_on: str, **given: Unp
     form = given["format"]
     given = planned(cast("Given", {"framework": "deepspeed", "stage": (), "unit": "GB", **given}))
     faults = Faults()
-    hidden = _hidden(given)
+    hidden = width_of(given["model"], Presets(given["presets"])) if given["model"] else None
     checked = [found for file in files if (found := faults.attempt(partial(_checked, file, given, kind, hidden)))]
     if checked:
         _show(form, checked)
@@ -79,11 +82,13 @@ def command(files: tuple[str, ...], kind: str | None, fail_on: str, **given: Unp
 
 def _checked(file: str, given: Given, kind: str | None, hidden: int | None) -> Checked:
     from zeroplan.formats.configs import read_config
-    from zeroplan.formats.deepspeed_batch import batch_findings, derived_batch
+    from zeroplan.formats.derived import batch_findings, derived_batch, derived_groups
     from zeroplan.render.checked import Checked
 
     reading = read_config(file, hidden, kind)
-    options = {name: value for name, value in reading.options.items() if name == "framework" or not typed(name)}
+    if (own := _own_width(reading, given)) is not None:
+        reading = read_config(file, own, kind)
+    options = _untyped(reading, given)
     planned_as, why = None, list[Finding]()
     if worst(reading.findings) == ERROR:
         said = "whether it fits is not judged while the file has errors: what it asks for is not certain."
@@ -91,17 +96,18 @@ def _checked(file: str, given: Given, kind: str | None, hidden: int | None) -> C
     elif not reading.unmodelled:
         asked = cast("Given", {**given, **options})
         planned_as, why = _question(asked, given, reading)
-        batch = derived_batch(reading, planned_as.question.gpus) if planned_as else {}
-        if batch := {name: value for name, value in batch.items() if not typed(name)}:
-            reading.options.update(batch)
-            planned_as, why = _question(cast("Given", {**asked, **batch}), given, reading)
+        gpus = planned_as.question.gpus if planned_as else 1
+        derived = {**derived_batch(reading, gpus), **derived_groups(reading, gpus)}
+        if planned_as and (derived := {name: value for name, value in derived.items() if not typed(name)}):
+            reading.options.update(derived)
+            planned_as, why = _question(cast("Given", {**asked, **derived}), given, reading)
     question = planned_as.question if planned_as else None
     findings = [*reading.findings, *why]
     answers = fit(question) if question else ()
     if question:
         place = Place(one_line(file))
         findings += batch_findings(reading, question.gpus)
-        findings += [each for answer in answers for each in of_answer(question, answer, place)]
+        findings += [each for answer in answers for each in of_answer(question, answer, place, reading.half)]
     findings.sort(key=lambda each: SEVERITIES.index(each.severity))
     return Checked(
         path=file,
@@ -114,14 +120,29 @@ def _checked(file: str, given: Given, kind: str | None, hidden: int | None) -> C
     )
 
 
-def _hidden(given: Given) -> int | None:
-    """The model's width, where it is known."""
-    if given["model"] is None:
-        return None
-    from zeroplan.formats.models import read_model
+def _untyped(reading: Reading, given: Given) -> dict[str, Any]:
+    """What the file says and the command line does not; of a model it has to be one that is known."""
+    model = reading.options.get("model")
+    if model is not None and not Presets(given["presets"]).knows("model", known_name(model, Presets())):
+        said = f"the model {printable(model)} is not one that zeroplan knows."
+        mend = "Give --model, or --params."
+        reading.findings.append(Finding("ZP302", NOTE, Place(one_line(reading.path)), said, mend))
+        del reading.options["model"]
+    aside = {"model", "params"} if given["model"] or given["params"] else set[str]()
+    return {
+        name: value
+        for name, value in reading.options.items()
+        if name not in aside and (name == "framework" or not typed(name))
+    }
 
-    shape = read_model(given["model"], Presets(given["presets"])).architecture
-    return shape.hidden if shape else None
+
+def _own_width(reading: Reading, given: Given) -> int | None:
+    """The width of the model that the file names, where none is given."""
+    named = reading.options.get("model")
+    if given["model"] or given["params"] or named is None:
+        return None
+    presets = Presets(given["presets"])
+    return width_of(known_name(named, presets), presets) if presets.knows("model", known_name(named, presets)) else None
 
 
 def _question(asked: Given, typed_alone: Given, reading: Reading) -> tuple[Asked | None, list[Finding]]:

@@ -41,9 +41,12 @@ def worst(findings: list[Finding]) -> str | None:
     return min((each.severity for each in findings), key=SEVERITIES.index, default=None)
 
 
-def of_answer(question: Question, answer: CardAnswer, place: Place) -> Iterator[Finding]:
-    """What the answer for one card says of a plan."""
+def of_answer(question: Question, answer: CardAnswer, place: Place, half: str = "") -> Iterator[Finding]:
+    """What the answer for one card says of a plan that computes in `half`: bf16, fp16, or empty."""
     [stage] = answer.stages
+    if half == "bf16" and not answer.card.gpu.bf16:
+        said = f"bf16 is on, and {answer.card.gpu.title} has no matrix units for it: refused, or slow."
+        yield Finding("ZP108", WARNING, place, said, "Use fp16.")
     if stage.estimate is None:
         return
     yield from _fitting(answer, stage, place)

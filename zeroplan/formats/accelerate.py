@@ -29,12 +29,10 @@ from zeroplan.formats.accelerate_keys import (
 )
 from zeroplan.formats.deepspeed import read_deepspeed
 from zeroplan.formats.files import read_bytes
-from zeroplan.formats.reading import AUTO, MOST_KEYS, Reader, Reading, alike, check_depth
+from zeroplan.formats.reading import AUTO, NO, YES, Reader, Reading, alike, text_of, word_of
+from zeroplan.formats.yaml_mapping import LARGEST_YAML, mapping
 
-LARGEST_YAML = 2**17
-"""Bytes; real ones are a thousand, and YAML is slow to read."""
 UNQUOTED_NO = re.compile(r"mixed_precision:[ \t]*(no|No|NO|off|Off|OFF|false|False|FALSE)[ \t]*(#.*)?$")
-YES, NO = ("true", "yes", "on", "1", "y", "t"), ("false", "no", "off", "0", "n", "f", "", "null", "none", "~")
 
 
 def read_accelerate(path: str, hidden: int | None = None) -> Reading:
@@ -45,25 +43,6 @@ def read_accelerate(path: str, hidden: int | None = None) -> Reading:
     """
     text = read_bytes(path, LARGEST_YAML).decode("utf-8", errors="replace")
     return _Reader(path, text, hidden).read(mapping(text, path))
-
-
-def mapping(text: str, path: str) -> Mapping[str, Any]:
-    """The mapping of YAML text, all scalars as text; raises InputError where it is none."""
-    import yaml
-
-    check_depth(text, path)
-    try:
-        data = yaml.load(text, Loader=yaml.BaseLoader)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InputError(one_line(path), f"is not YAML: {printable(' '.join(str(error).split()), 100)}.") from error
-    if not isinstance(data, Mapping):
-        raise InputError(one_line(path), "is not a mapping.")
-    for section in (data, *(value for value in data.values() if isinstance(value, Mapping))):
-        if len(section) > MOST_KEYS:
-            raise InputError(one_line(path), f"has more than {MOST_KEYS} keys.")
-        if "<<" in section:
-            raise InputError(one_line(path), "has a merge key (<<), which is not read.", "Write the keys out.")
-    return data
 
 
 class _Reader(Reader):
@@ -80,15 +59,16 @@ class _Reader(Reader):
                 self.found("ZP201", ERROR, key, said)
         options = self.reading.options
         precision = self._precision(data)
+        self.reading.half = precision if precision in ("bf16", "fp16") else ""
         if "num_processes" in data:
-            options["gpus"] = str(self._whole(data, "num_processes", 1, least=1))
-        kind = _text(data.get("distributed_type", ""))
-        if _word(data.get("use_cpu", "no")) in YES:
-            self._not_modelled("use_cpu", "training on CPUs is not modelled")
+            options["gpus"] = str(self.whole(data, "num_processes", 1, least=1))
+        kind = text_of(data.get("distributed_type", ""))
+        if word_of(data.get("use_cpu", "no")) in YES:
+            self.not_modelled("use_cpu", "training on CPUs is not modelled")
         if kind == "DEEPSPEED":
-            self._deepspeed(self._section(data, DEEPSPEED), data, precision)
+            self._deepspeed(self.section(data, DEEPSPEED), data, precision)
         elif kind == "FSDP":
-            self._fsdp(self._section(data, FSDP), data)
+            self._fsdp(self.section(data, FSDP), data)
             options["recipe"] = "fp32-adam" if precision == "no" else "fsdp-mixed"
             if options["framework"] == "fsdp2" and precision != "no":
                 options["set"] = ("reduce_16bit=true",)
@@ -100,36 +80,24 @@ class _Reader(Reader):
             self.found("ZP201", ERROR, "distributed_type", said, f"Write {kind.upper()}.")
             self.reading.unmodelled = True
         elif kind:
-            self._not_modelled("distributed_type", f"{printable(kind)} is not modelled")
+            self.not_modelled("distributed_type", f"{printable(kind)} is not modelled")
         else:
             self.found("ZP201", ERROR, "distributed_type", "is missing; accelerate refuses the file.")
             self.reading.unmodelled = True
-        self._parallel(self._section(data, PARALLEL))
+        self._parallel(self.section(data, PARALLEL))
         return self.reading
 
-    def _not_modelled(self, key: str, said: str) -> None:
-        self.found("ZP301", WARNING, key, f"{said}; whether it fits is not judged.")
-        self.reading.unmodelled = True
-
-    def _section(self, data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-        section = data.get(key, {})
-        if isinstance(section, Mapping):
-            return section
-        if _word(section) not in NO:
-            self.found("ZP201", ERROR, key, f"{printable(_text(section))} is not a mapping.")
-        return {}
-
     def _precision(self, data: Mapping[str, Any]) -> str:
-        precision = _word(data.get("mixed_precision", "no"))
-        if "mixed_precision" not in data and _word(data.get("fp16", "no")) in YES:
+        precision = word_of(data.get("mixed_precision", "no"))
+        if "mixed_precision" not in data and word_of(data.get("fp16", "no")) in YES:
             precision = "fp16"
-        if any(UNQUOTED_NO.match(line) for line in self._lines):
+        if any(UNQUOTED_NO.match(line) for line in self.lines):
             said = "unquoted, is false in YAML, at which accelerate 1.15 stops."
             self.found("ZP201", ERROR, "mixed_precision", said, "Write 'no' in quotes, or leave it out.")
         if precision in NO:
             return "no"
         if precision == "fp8":
-            self._not_modelled("mixed_precision", "fp8 is not modelled")
+            self.not_modelled("mixed_precision", "fp8 is not modelled")
         elif precision not in ("bf16", "fp16"):
             self.found("ZP201", ERROR, "mixed_precision", f"{printable(precision)} is not no, fp16, bf16 or fp8.")
         return precision
@@ -139,13 +107,13 @@ class _Reader(Reader):
             if key not in KNOWN_DEEPSPEED:
                 said = f"is unknown; accelerate ignores it.{alike(key, KNOWN_DEEPSPEED)}"
                 self.found("ZP201", NOTE, f"{DEEPSPEED}.{key}", said)
-        if _word(section.get("deepspeed_config_file", "null")) not in NO:
+        if word_of(section.get("deepspeed_config_file", "null")) not in NO:
             self._referenced(section, data, precision)
             return
-        stage = self._whole(section, "zero_stage", 2, most=3)
+        stage = self.whole(section, "zero_stage", 2, most=3)
         offload = []
         for key, place in (("offload_optimizer_device", "optimizer"), ("offload_param_device", "params")):
-            tier = _word(section.get(key, "none"))
+            tier = word_of(section.get(key, "none"))
             if tier not in ("none", "cpu", "nvme"):
                 self.found("ZP201", ERROR, f"{DEEPSPEED}.{key}", f"{printable(tier)} is not none, cpu or nvme.")
             elif tier != "none" and place == "params" and stage != 3:
@@ -156,8 +124,8 @@ class _Reader(Reader):
         options = self.reading.options
         options.update(framework="deepspeed", stage=(str(stage),), offload=tuple(offload))
         options["recipe"] = "fp32-adam" if precision == "no" else "deepspeed-16bit"
-        if _word(section.get("gradient_accumulation_steps", "1")) != AUTO:
-            options["grad_accum"] = str(self._whole(section, "gradient_accumulation_steps", 1, least=1))
+        if word_of(section.get("gradient_accumulation_steps", "1")) != AUTO:
+            options["grad_accum"] = str(self.whole(section, "gradient_accumulation_steps", 1, least=1))
 
     def _referenced(self, section: Mapping[str, Any], data: Mapping[str, Any], precision: str) -> None:
         """The plan of the DeepSpeed file that it refers to, beside it or below."""
@@ -165,10 +133,10 @@ class _Reader(Reader):
             if key in section:
                 said = "is refused by accelerate beside deepspeed_config_file."
                 self.found("ZP210", ERROR, f"{DEEPSPEED}.{key}", said, "Say it in the DeepSpeed file.")
-        if "mixed_precision" in data and _word(data["mixed_precision"]) not in ("null", "~", ""):
+        if "mixed_precision" in data and word_of(data["mixed_precision"]) not in ("null", "~", ""):
             said = "is refused by accelerate 1.15 beside deepspeed_config_file."
             self.found("ZP210", ERROR, "mixed_precision", said, "Say it in the DeepSpeed file, or --mixed_precision.")
-        folder, name = Path(self.reading.path).parent, _text(section["deepspeed_config_file"])
+        folder, name = Path(self.reading.path).parent, text_of(section["deepspeed_config_file"])
         try:
             inside = (folder / name).resolve().is_relative_to(folder.resolve())
         except (OSError, ValueError, RuntimeError) as error:  # a null byte, or links in a circle
@@ -182,6 +150,7 @@ class _Reader(Reader):
         self.reading.findings += found.findings
         self.reading.options.update(found.options)
         self.reading.train_batch, self.reading.unmodelled = found.train_batch, found.unmodelled
+        self.reading.half = found.half
 
     def _fsdp(self, section: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         section = {key if key.startswith("fsdp_") else f"fsdp_{key}": value for key, value in section.items()}
@@ -190,28 +159,28 @@ class _Reader(Reader):
                 said = f"is unknown; accelerate ignores it.{alike(key, KNOWN_FSDP)}"
                 self.found("ZP201", NOTE, f"{FSDP}.{key}", said)
         options = self.reading.options
-        version = self._whole(section, "fsdp_version", 1, least=1, most=2)
+        version = self.whole(section, "fsdp_version", 1, least=1, most=2)
         options["framework"] = f"fsdp{version}"
         stage = self._resharding(section) if version == 2 else self._strategy(section, data)
         options["stage"] = (str(stage),)
-        checkpoints = self._flag(section, "fsdp_activation_checkpointing")
+        checkpoints = self.flag(section, "fsdp_activation_checkpointing")
         if checkpoints:
             options["recompute"] = "full"
-        offload = ["params=cpu"] if self._flag(section, "fsdp_offload_params") else []
-        if checkpoints and self._flag(section, "fsdp_activation_checkpointing_offload"):
+        offload = ["params=cpu"] if self.flag(section, "fsdp_offload_params") else []
+        if checkpoints and self.flag(section, "fsdp_activation_checkpointing_offload"):
             offload += ["activations=cpu"] if version == 2 else []
             if version == 1:
                 key = f"{FSDP}.fsdp_activation_checkpointing_offload"
                 self.found("ZP201", ERROR, key, "needs fsdp_version 2; accelerate stops.", "Leave it out.")
-        syncs = self._flag(section, "fsdp_sync_module_states", default=True)
-        if self._flag(section, "fsdp_cpu_ram_efficient_loading", default=True) and not syncs:
+        syncs = self.flag(section, "fsdp_sync_module_states", default=True)
+        if self.flag(section, "fsdp_cpu_ram_efficient_loading", default=True) and not syncs:
             said = "false needs fsdp_cpu_ram_efficient_loading: false; accelerate stops."
             self.found("ZP201", ERROR, f"{FSDP}.fsdp_sync_module_states", said, "Leave it out.")
         options["offload"] = tuple(offload)
-        policy = _word(section.get("fsdp_auto_wrap_policy", "no_wrap"))
+        policy = word_of(section.get("fsdp_auto_wrap_policy", "no_wrap"))
         if policy == "no_wrap":
             said = "without a policy, or with NO_WRAP, the whole model is one unit, which is not modelled"
-            self._not_modelled(f"{FSDP}.fsdp_auto_wrap_policy", said)
+            self.not_modelled(f"{FSDP}.fsdp_auto_wrap_policy", said)
         elif policy == "size_based_wrap":
             said = "units are taken to be blocks; those of SIZE_BASED_WRAP are of other sizes."
             self.found("ZP301", WARNING, f"{FSDP}.fsdp_auto_wrap_policy", said)
@@ -221,34 +190,34 @@ class _Reader(Reader):
         if "fsdp_sharding_strategy" in section:
             said = "has no effect at fsdp_version 2."
             self.found("ZP206", NOTE, f"{FSDP}.fsdp_sharding_strategy", said, "Use fsdp_reshard_after_forward.")
-        return 3 if self._flag(section, "fsdp_reshard_after_forward", default=True) else 2
+        return 3 if self.flag(section, "fsdp_reshard_after_forward", default=True) else 2
 
     def _strategy(self, section: Mapping[str, Any], data: Mapping[str, Any]) -> int:
         """The stage that FSDP1's sharding strategy is like; a hybrid one divides over a node."""
-        said = _text(section.get("fsdp_sharding_strategy", STRATEGIES[0])).upper()
+        said = text_of(section.get("fsdp_sharding_strategy", STRATEGIES[0])).upper()
         if re.fullmatch("[1-5]", said):
             said = STRATEGIES[int(said) - 1]
         if said not in STAGES:
             what = f"{printable(said)} is not one of {', '.join(STRATEGIES)}."
             self.found("ZP201", ERROR, f"{FSDP}.fsdp_sharding_strategy", what)
             said = STRATEGIES[0]
-        meant = _text(section.get("fsdp_reshard_after_forward", said)).upper()
+        meant = text_of(section.get("fsdp_reshard_after_forward", said)).upper()
         if meant != said and "fsdp_sharding_strategy" not in section:
             what = f"{printable(meant)} has no effect: at fsdp_version 1 accelerate 1.15 launches FULL_SHARD."
             mend = f"Write fsdp_sharding_strategy: {meant}." if meant in STAGES else "Use fsdp_sharding_strategy."
             self.found("ZP206", WARNING, f"{FSDP}.fsdp_reshard_after_forward", what, mend)
         gpus = int(self.reading.options.get("gpus", 0))
-        group = gpus // self._whole(data, "num_machines", 1, least=1)
+        group = gpus // self.whole(data, "num_machines", 1, least=1)
         if said.startswith("HYBRID") and 1 < group < gpus:
             self.reading.options["shard_group"] = str(group)
         return STAGES[said]
 
     def _parallel(self, section: Mapping[str, Any]) -> None:
         ways = ("dp_replicate", "dp_shard", *UNMODELLED)
-        sizes = {way: self._whole(section, f"{PARALLEL}_{way}_size", 1, least=1) for way in ways}
+        sizes = {way: self.whole(section, f"{PARALLEL}_{way}_size", 1, least=1) for way in ways}
         for way in UNMODELLED:
             if sizes[way] > 1:
-                self._not_modelled(f"{PARALLEL}.{PARALLEL}_{way}_size", "is not modelled")
+                self.not_modelled(f"{PARALLEL}.{PARALLEL}_{way}_size", "is not modelled")
         total, gpus = prod(sizes.values()), self.reading.options.get("gpus")
         if total > 1 and gpus is not None and int(gpus) != total:
             said = f"the sizes multiply to {total}, and num_processes is {gpus}."
@@ -256,27 +225,4 @@ class _Reader(Reader):
         if sizes["dp_replicate"] > 1 and sizes["dp_shard"] > 1:
             self.reading.options["shard_group"] = str(sizes["dp_shard"])
         elif sizes["dp_replicate"] > 1 and self.reading.options["framework"] != "ddp":
-            self._not_modelled(f"{PARALLEL}.{PARALLEL}_dp_replicate_size", "replicas alone are not modelled")
-
-    def _flag(self, section: Mapping[str, Any], key: str, default: bool = False) -> bool:
-        word = _word(section.get(key, str(default)))
-        if word not in (*YES, *NO):
-            self.found("ZP201", ERROR, key, f"{printable(word)} is neither true nor false.")
-            return default
-        return word in YES
-
-    def _whole(self, section: Mapping[str, Any], key: str, default: int, least: int = 0, most: int = 10**6) -> int:
-        word = _word(section.get(key, str(default)))
-        if re.fullmatch("[0-9]{1,7}", word) and least <= int(word) <= most:
-            return int(word)
-        self.found("ZP201", ERROR, key, f"{printable(word)} is not a whole number from {least} to {most}.")
-        return default
-
-
-def _text(value: object) -> str:
-    """A scalar's text; of anything else a word that is none: a few aliases can make a text of billions."""
-    return value.strip() if isinstance(value, str) else "a list or mapping"
-
-
-def _word(value: object) -> str:
-    return _text(value).lower()
+            self.not_modelled(f"{PARALLEL}.{PARALLEL}_dp_replicate_size", "replicas alone are not modelled")

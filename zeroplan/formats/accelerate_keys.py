@@ -1,8 +1,8 @@
 """The keys of accelerate's configuration, as of accelerate 1.15: known, refused, and what they mean."""
 
 DEEPSPEED, FSDP, PARALLEL = "deepspeed_config", "fsdp_config", "parallelism_config"
-MARKS = ("distributed_type", DEEPSPEED, FSDP, "compute_environment", "num_processes")
-"""Keys by which the format is recognised."""
+MARKS = ("distributed_type", DEEPSPEED, "compute_environment", "num_processes", "mixed_precision")
+"""Keys by which the format is recognised; fsdp_config is others' too."""
 KNOWN_TOP = frozenset(
     (
         *("compute_environment", "distributed_type", "mixed_precision", "use_cpu", "debug", "num_processes"),

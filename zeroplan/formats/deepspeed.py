@@ -24,11 +24,17 @@ def read_deepspeed(path: str, hidden: int | None = None, precision: str | None =
 
     Raises InputError where it is no JSON object, too large or nested too deeply.
     """
-    text = read_bytes(path, LARGEST_CONFIG).decode("utf-8", errors="replace")
+    return deepspeed_text(read_bytes(path, LARGEST_CONFIG).decode("utf-8", errors="replace"), path, hidden, precision)
+
+
+def deepspeed_text(
+    text: str, path: str, hidden: int | None = None, precision: str | None = None, shown: str | None = None
+) -> Reading:
+    """The same of a text that stands in the file `path`; `shown`: that file's text, for line numbers."""
     data, twice = parse_lenient(text, path)
     if data and not (keys.KNOWN_TOP | keys.KNOWN_ZERO).intersection(data):
-        raise InputError(one_line(path), "has no key of a DeepSpeed configuration.", "Other formats are not read yet.")
-    reader = _Reader(path, text, hidden, precision)
+        raise InputError(one_line(path), "has no key of a DeepSpeed configuration.", "Say the format: --from.")
+    reader = _Reader(path, shown if shown is not None else text, hidden, precision)
     for key in twice:
         reader.found("ZP203", ERROR, key, "stands twice; DeepSpeed refuses the file.", "Keep one of them.")
     reader.read(data)
@@ -209,6 +215,10 @@ class _Reader(Reader):
 
     def _precision(self, data: Mapping[str, Any]) -> None:
         enabled = [_enabled(data.get(name)) for name in ("bf16", "bfloat16", "fp16")]
+        half = {"bf16": True in enabled[:2], "fp16": enabled[2] is True}
+        open_still = AUTO in enabled or not {"bf16", "bfloat16", "fp16"} & set(data)
+        given = self._precision_given if open_still and self._precision_given in half else ""
+        self.reading.half = next((name for name, on in half.items() if on), given or "")
         if "bfloat16" in data:
             self.found("ZP204", WARNING, "bfloat16", "is the old name of bf16.", "Use bf16.")
         types = data.get("data_types")

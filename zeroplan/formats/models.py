@@ -21,14 +21,20 @@ def read_model(text: str, presets: Presets, where: str = "--model") -> Model:
         return replace(found, path=one_line(text))
     if _looks_like_path(text):
         raise InputError(where, f"{one_line(text)} does not exist.", FORMS)
-    return presets.model(_known_name(text, presets), where).model
+    return presets.model(known_name(text, presets), where).model
 
 
-def _known_name(text: str, presets: Presets) -> str:
+def known_name(text: str, presets: Presets) -> str:
     """The name as it is, or without what does not change a model's shape, where that is known."""
     bare = text.removeprefix("https://").removeprefix("huggingface.co/").strip("/").lower().replace(" ", "-")
     shorter = (bare.removesuffix(ending) for ending in TUNED)
     return next((name for name in (text, bare, *shorter) if presets.knows("model", name)), text)
+
+
+def width_of(text: str, presets: Presets) -> int | None:
+    """The model's hidden size, where it is known."""
+    shape = read_model(text, presets).architecture
+    return shape.hidden if shape else None
 
 
 def _exists(text: str) -> bool:

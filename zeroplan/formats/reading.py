@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from zeroplan.core.findings import Finding, Place
-from zeroplan.errors import InputError, nearest, one_line
+from zeroplan.core.findings import ERROR, WARNING, Finding, Place
+from zeroplan.errors import InputError, nearest, one_line, printable
 
 LARGEST_CONFIG = 2**20
 """Bytes; real ones are a few thousand."""
 DEEPEST, MOST_KEYS = 40, 300
 """Levels, and keys of one section; real ones have 3 and some dozens."""
 AUTO = "auto"
+YES, NO = ("true", "yes", "on", "1", "y", "t"), ("false", "no", "off", "0", "n", "f", "", "null", "none", "~")
+"""What YAML, and the parsers behind it, take for true and for false or nothing."""
 
 
 @dataclass(slots=True)
@@ -29,6 +33,10 @@ class Reading:
     """Sequences of a step over all GPUs, where the file says it."""
     derives_batch: bool = False
     """Whether what is not said of batch sizes follows from what is, and not from a launcher."""
+    replicas: int = 1
+    """Groups that each divide the states among themselves, where the file says it but not how large they are."""
+    half: str = ""
+    """bf16 or fp16, where the file says in which 16 bits it computes."""
 
 
 class Reader:
@@ -36,17 +44,70 @@ class Reader:
 
     def __init__(self, path: str, text: str, kind: str, framework: str) -> None:
         self.reading = Reading(path=path, kind=kind, options={"framework": framework})
-        self._lines = text.splitlines()
+        self.lines = text.splitlines()
 
     def found(self, code: str, severity: str, key: str, said: str, mend: str = "") -> None:
         """Note a finding at a key."""
         place = Place(one_line(self.reading.path), one_line(key[:200]), self._line(key))
         self.reading.findings.append(Finding(code, severity, place, said, mend))
 
+    def not_modelled(self, key: str, said: str = "is not modelled") -> None:
+        """Note what divides or moves states in a way that no verdict is right about."""
+        self.found("ZP301", WARNING, key, f"{said}; whether it fits is not judged.")
+        self.reading.unmodelled = True
+
+    def section(self, data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+        """A mapping in a mapping; empty where it is none."""
+        section = data.get(key, {})
+        if isinstance(section, Mapping):
+            return section
+        if word_of(section) not in NO:
+            self.found("ZP201", ERROR, key, f"{printable(text_of(section))} is not a mapping.")
+        return {}
+
+    def flag(self, section: Mapping[str, Any], key: str, default: bool = False, path: str = "") -> bool:
+        """A value that is true or false."""
+        word = word_of(section.get(key, default))
+        if word not in (*YES, *NO):
+            self.found("ZP201", ERROR, path or key, f"{printable(word)} is neither true nor false.")
+            return default
+        return word in YES
+
+    def whole(
+        self,
+        section: Mapping[str, Any],
+        key: str,
+        default: int,
+        least: int = 0,
+        most: int = 10**6,
+        path: str = "",
+    ) -> int:
+        """A value that is a whole number within bounds; the default where it is none, or not there."""
+        word = word_of(section.get(key, default))
+        if re.fullmatch("-?[0-9]{1,7}", word) and least <= int(word) <= most:
+            return int(word)
+        said = f"{printable(word)} is not a whole number from {least} to {most}."
+        self.found("ZP201", ERROR, path or key, said)
+        return default
+
     def _line(self, key: str) -> int | None:
         """The first line that has the last part of a dotted key, in quotes or bare."""
         name = key.rpartition(".")[2]
-        return next((at for at, line in enumerate(self._lines, 1) if _names(line, name)), None)
+        return next((at for at, line in enumerate(self.lines, 1) if name and _names(line, name)), None)
+
+
+def text_of(value: object) -> str:
+    """A scalar's text; of anything else a word that is none: a few aliases can make a text of billions."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None:
+        return "null"
+    return str(value).strip() if isinstance(value, str | int | float) else "a list or mapping"
+
+
+def word_of(value: object) -> str:
+    """A scalar's text in lower case."""
+    return text_of(value).lower()
 
 
 def check_depth(text: str, path: str) -> None:
@@ -59,7 +120,8 @@ def check_depth(text: str, path: str) -> None:
 
 
 def _names(line: str, name: str) -> bool:
-    return f'"{name}"' in line or line.lstrip().startswith(f"{name}:")
+    bare = line.lstrip()
+    return f'"{name}"' in line or (bare.startswith(name) and bare[len(name) :].lstrip().startswith((":", "=", "]")))
 
 
 def alike(name: str, known: frozenset[str]) -> str:

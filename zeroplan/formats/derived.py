@@ -1,4 +1,4 @@
-"""The batch sizes of a DeepSpeed configuration: what it derives, and whether they multiply."""
+"""Sizes that follow from the number of GPUs: batch sizes and groups, and whether they multiply."""
 
 from collections.abc import Iterator
 
@@ -19,14 +19,26 @@ def derived_batch(reading: Reading, ranks: int) -> dict[str, str]:
     return {"micro_batch": str(max(1, total // ranks // (accum or 1)))}
 
 
+def derived_groups(reading: Reading, ranks: int) -> dict[str, str]:
+    """The size of each group, where the file says how many there are."""
+    if reading.replicas == 1 or ranks % reading.replicas:
+        return {}
+    return {"shard_group": str(ranks // reading.replicas)}
+
+
 def batch_findings(reading: Reading, ranks: int) -> Iterator[Finding]:
     """Whether train_batch = micro_batch * accumulation * ranks."""
+    stops = "the training stops" if reading.kind == "torchtitan" else "DeepSpeed stops"
+    if reading.replicas > 1 and ranks % reading.replicas:
+        said = f"{ranks} GPUs are not a multiple of the {reading.replicas} replicas."
+        yield Finding("ZP209", ERROR, Place(one_line(reading.path)), said, "Use a multiple.")
     found = {**derived_batch(reading, ranks), **reading.options}
     micro, accum = found.get("micro_batch"), found.get("grad_accum", "1" if reading.derives_batch else None)
     if reading.train_batch is None or micro is None or accum is None:
         return
     product = int(micro) * int(accum) * ranks
     if product != reading.train_batch:
-        place = Place(one_line(reading.path), "train_batch_size")
-        said = f"is {reading.train_batch}, and {micro} x {accum} x {ranks} ranks are {product}; DeepSpeed stops."
+        key = "training.global_batch_size" if reading.kind == "torchtitan" else "train_batch_size"
+        place = Place(one_line(reading.path), key)
+        said = f"is {reading.train_batch}, and {micro} x {accum} x {ranks} ranks are {product}; {stops}."
         yield Finding("ZP207", ERROR, place, said, f"Say {product}, or leave one of the three out.")

@@ -1,0 +1,171 @@
+"""Arguments of the Hugging Face Trainer in a YAML or JSON file, as a plan.
+
+As of transformers 5.24: training_args.py, trainer.py, integrations/deepspeed.py. Scripts around the Trainer (TRL,
+LLaMA-Factory) have arguments of their own beside them, of which the model, its length and adapters are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from zeroplan.core.findings import ERROR, NOTE, WARNING
+from zeroplan.errors import InputError, one_line, printable
+from zeroplan.formats import trainer_keys as keys
+from zeroplan.formats.deepspeed import deepspeed_text, read_deepspeed
+from zeroplan.formats.deepspeed_keys import BATCH
+from zeroplan.formats.files import read_bytes
+from zeroplan.formats.reading import Reader, Reading, text_of, word_of
+from zeroplan.formats.trainer_fsdp import CONFIG, read_trainer_fsdp
+from zeroplan.formats.yaml_mapping import LARGEST_YAML, mapping
+
+NOTHING = ("null", "", "false")
+MISSPELT = 0.9
+"""How alike a key is to one that is read, so that it is taken for a slip: scripts have keys of their own."""
+
+
+def read_trainer(path: str, hidden: int | None = None) -> Reading:
+    """A file of training arguments as a plan; raises InputError where it is no mapping."""
+    text = read_bytes(path, LARGEST_YAML).decode("utf-8", errors="replace")
+    return _Reader(path, text, hidden).read(mapping(text, path, typed=True))
+
+
+class _Reader(Reader):
+    """Goes through one file once."""
+
+    def __init__(self, path: str, text: str, hidden: int | None) -> None:
+        super().__init__(path, text, "trainer", "ddp")
+        self._hidden = hidden
+
+    def read(self, data: Mapping[str, Any]) -> Reading:
+        options = self.reading.options
+        for key in data:
+            close = get_close_matches(key, keys.MEMORY, n=1, cutoff=MISSPELT)
+            if close and key not in keys.MEMORY:
+                self.found("ZP201", WARNING, key, f"is not read. Did you mean {close[0]}?")
+        self._beside(data)
+        options["micro_batch"] = str(self.whole(data, "per_device_train_batch_size", keys.BATCH, least=1))
+        options["grad_accum"] = str(self.whole(data, "gradient_accumulation_steps", 1, least=1))
+        options["loss"] = "linear" if self.flag(data, "use_liger_kernel") else "hf"
+        if options["loss"] == "linear":
+            options["fused"] = "norm,mlp"
+        if self.flag(data, "torch_compile"):
+            options["compiled"] = "model"
+        checkpoints = [
+            key for key in ("activation_checkpointing", "gradient_checkpointing") if data.get(key) is not None
+        ]
+        if checkpoints and self.flag(data, checkpoints[0]):
+            options["recompute"] = "full"
+        precision = self._precision(data)
+        read_optimizer(self, data, "optim")
+        parallel = [key for key in ("fsdp", "deepspeed") if word_of(data.get(key)) not in NOTHING and data[key] != []]
+        if len(parallel) > 1:
+            self.found("ZP201", ERROR, "fsdp", "stands beside deepspeed; the Trainer refuses both.", "Keep one.")
+        if "deepspeed" in parallel:
+            read_deepspeed_argument(self, data["deepspeed"], self._hidden, precision)
+        elif "fsdp" in parallel:
+            read_trainer_fsdp(self, data["fsdp"], self.section(self._parsed(data), CONFIG))
+        elif self.section(self._parsed(data), CONFIG):
+            self.found("ZP206", WARNING, CONFIG, "has no effect without fsdp.", "Say fsdp: full_shard.")
+        if "deepspeed" not in parallel:
+            self._recipe(precision)
+        return self.reading
+
+    def _beside(self, data: Mapping[str, Any]) -> None:
+        """The model, its length and adapters, where a script says them."""
+        for option, names in (("model", keys.MODEL), ("seq_len", keys.SEQUENCE)):
+            found = [text_of(data[name]) for name in names if word_of(data.get(name)) not in NOTHING]
+            if found:
+                self.reading.options[option] = found[0]
+        for key, whole in keys.ADAPTERS.items():
+            if key in data and word_of(data[key]) not in whole:
+                self.not_modelled(key, "training a part of the model is not modelled")
+
+    def _parsed(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With fsdp_config as a mapping, where it is JSON in a text."""
+        given = data.get(CONFIG)
+        if not isinstance(given, str) or not given.strip():
+            return data
+        if not given.strip().startswith("{"):
+            self.not_modelled(CONFIG, f"{printable(given)} is another file, which is not read")
+            return {**data, CONFIG: None}
+        return {**data, CONFIG: mapping(given, self.reading.path, typed=True)}
+
+    def _precision(self, data: Mapping[str, Any]) -> str:
+        on = [name for name in ("bf16", "fp16") if self.flag(data, name)]
+        if len(on) > 1:
+            self.found("ZP201", ERROR, "fp16", "and bf16 are both on; the Trainer refuses both.", "Keep one.")
+        self.reading.half = on[0] if on else ""
+        return on[0] if on else "no"
+
+    def _recipe(self, precision: str) -> None:
+        """Weights: fp32 under FSDP with mixed precision, else as the checkpoint has them."""
+        options = self.reading.options
+        mixed = precision != "no"
+        options["recipe"] = "fsdp-mixed" if mixed else "fp32-adam"
+        if options["framework"] == "ddp":
+            options.setdefault("stage", ("0",))
+        elif mixed:
+            if options["framework"] == "fsdp2":
+                options["set"] = ("reduce_16bit=true",)
+            return
+        said = "weights keep the checkpoint's type: taken are fp32 ones; 16-bit ones take half."
+        self.found("ZP302", NOTE, "bf16" if not mixed else precision, said)
+
+
+def read_optimizer(reader: Reader, data: Mapping[str, Any], key: str) -> None:
+    """The kernel of the optimizer's step; other optimizers than Adam are not modelled."""
+    name = word_of(data.get(key))
+    if name in keys.OPTIMIZERS:
+        reader.reading.options["optimizer_kernel"] = keys.OPTIMIZERS[name]
+    elif name not in NOTHING:
+        reader.not_modelled(key, f"{printable(name)} is not modelled")
+
+
+def read_deepspeed_argument(reader: Reader, value: object, hidden: int | None, precision: str) -> None:
+    """The plan of a DeepSpeed configuration: a mapping, JSON in a text, or a file that is here or below.
+
+    Raises InputError where it is none of these.
+    """
+    reading = reader.reading
+    found = _deepspeed(reader, value, hidden, precision)
+    batch = {option: key for key, option in BATCH.items()}
+    reading.findings += [each for each in found.findings if not (each.code == "ZP302" and each.place.key in BATCH)]
+    for option, key in batch.items():
+        theirs, ours = found.options.pop(option, None), reading.options[option]
+        if theirs is not None and theirs != ours:
+            said = f"is {theirs} in the DeepSpeed configuration, and {ours} here; the Trainer stops."
+            reader.found("ZP207", ERROR, key, said, "Say auto there.")
+    half = found.half if found.half in ("bf16", "fp16") else ""
+    if half != reading.half:
+        said = f"the DeepSpeed configuration says {half or 'fp32'}, and {reading.half or 'fp32'} is said here"
+        reader.found("ZP207", ERROR, "deepspeed", f"{said}; the Trainer stops.", "Say auto there.")
+    reading.options.update(found.options)
+    reading.train_batch = found.train_batch
+    reading.unmodelled = reading.unmodelled or found.unmodelled
+
+
+def _deepspeed(reader: Reader, value: object, hidden: int | None, precision: str) -> Reading:
+    path = reader.reading.path
+    text = json.dumps(value, default=str) if isinstance(value, Mapping) else text_of(value)
+    if text.startswith("{"):
+        return deepspeed_text(text, path, hidden, precision, "\n".join(reader.lines))
+    return read_deepspeed(_near(path, text), hidden, precision)
+
+
+def _near(path: str, name: str) -> str:
+    """A file named in another one, found from here or from that file; raises InputError where it is elsewhere."""
+    here, beside = Path.cwd(), Path(path).parent
+    try:
+        for folder in (here, beside):
+            found = (folder / name).resolve()
+            inside = found.is_relative_to(here.resolve()) or found.is_relative_to(beside.resolve())
+            if inside and found.is_file():
+                return str(folder / name if folder is beside else name)
+    except (OSError, ValueError, RuntimeError) as error:  # a null byte, or links in a circle
+        raise InputError(one_line(path), f"deepspeed: {printable(name)} is no path.") from error
+    said = f"deepspeed: {printable(name)} is not a file here or below."
+    raise InputError(one_line(path), said, "Run it where the training starts, or check that file by itself.")
