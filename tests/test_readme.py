@@ -1,5 +1,6 @@
 """The README's commands run, and print what it shows; `pytest --rewrite-goldens` fills the screens in."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.command import SCREEN, run
 
@@ -47,6 +49,7 @@ def test_the_first_two_blocks_stand_alone() -> None:
     assert "pytest" in tests
 
 
+@pytest.mark.usefixtures("with_config")
 def test_screens_are_as_printed(request: pytest.FixtureRequest) -> None:
     def printed(block: re.Match[str]) -> str:
         if block[1] != "console":
@@ -79,21 +82,37 @@ def test_the_commands_of_the_table_run() -> None:
 
 def test_every_command_is_shown() -> None:
     text = README.read_text("utf-8")
-    for command in ("fit", "compare", "sweep", "solve", "explain", "presets", "schema", "check", "diagnose"):
+    for command in ("fit", "compare", "sweep", "solve", "explain", "presets", "schema", "check", "config", "diagnose"):
         assert f"zeroplan {command}" in text
 
 
 @pytest.mark.usefixtures("with_config")
-def test_the_ci_snippets_plan_what_fits() -> None:
+def test_the_ci_snippets_plan_what_fits(tmp_path: Path) -> None:
+    """On a machine of eight A100, in a SLURM job of eight nodes."""
+    driver = tmp_path / "nvidia-smi"
+    driver.write_text("#!/bin/sh\nfor n in 1 2 3 4 5 6 7 8; do echo NVIDIA A100-SXM4-80GB, 81920, Disabled; done\n")
+    driver.chmod(0o755)
+    job = {"SLURM_JOB_NUM_NODES": "8", "SLURM_GPUS_PER_NODE": "8", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     lines = [
-        line.removeprefix("- run:").split(">")[0].replace('"$SLURM_NTASKS"', "64").strip()
+        line.removeprefix("- run:").split(">")[0].strip()
         for snippet in (*blocks("yaml"), *blocks("bash"))
         for line in snippet.replace("\\\n", " ").splitlines()
         if "zeroplan fit" in line or "zeroplan check" in line
     ]
     assert len(lines) == 3
     for command in lines:
-        assert run(*shlex.split(command)[1:]).status == 0
+        assert run(*shlex.split(command)[1:], **job).status == 0, command
+
+
+@pytest.mark.usefixtures("with_config")
+def test_the_pre_commit_hook_is_the_one_shown() -> None:
+    """Its entry with the arguments of the README, on a file as its pattern takes."""
+    [hook] = yaml.safe_load(Path(__file__).parents[1].joinpath(".pre-commit-hooks.yaml").read_text("utf-8"))
+    [shown] = [yaml.safe_load(text) for text in blocks("yaml") if text.startswith("repos:")]
+    [used] = shown["repos"][0]["hooks"]
+    assert used["id"] == hook["id"]
+    assert re.search(hook["files"], "ds_config.json")
+    assert run(*hook["entry"].split()[1:], *used["args"], "ds_config.json").status == 0
 
 
 def test_the_example_preset_is_valid(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ SHARED: dict[str, Callable[[Any], Any]] = {
     "model": _option(
         "--model",
         QUESTION,
-        "config.json, checkpoint folder, shapes JSON or preset.",
+        "config.json, checkpoint folder, shapes JSON, preset or org/name.",
         metavar="MODEL",
         shell_complete=starting(lambda: names_of("model")),
     ),

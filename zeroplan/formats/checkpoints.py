@@ -27,11 +27,14 @@ Config = dict[str, Any]
 
 def read_checkpoint(folder: str, name: str = "") -> Model:
     """The model in a folder: its headers, checked against its config.json where that can be counted."""
-    where = one_line(folder)
-    config = _config(folder)
-    shapes, notes = _trained(parameter_shapes(read_headers(folder), where), config)
+    return model_of_headers(read_headers(folder), _config(folder), one_line(folder), name or _name(folder))
+
+
+def model_of_headers(headers: Config, config: Config, where: str, name: str) -> Model:
+    """The model that the headers of safetensors files hold, checked against a config (empty: there is none)."""
+    shapes, notes = _trained(parameter_shapes(headers, where), config)
     stored = model_of_shapes(shapes, where, _experts_per_token(config))
-    stored = replace(stored, name=name or _name(folder), source=f"{where}, headers")
+    stored = replace(stored, name=name, source=f"{where}, headers")
     try:
         counted = read_config(config, where) if config else None
     except InputError as error:

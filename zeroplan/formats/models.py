@@ -10,7 +10,7 @@ from zeroplan.formats.presets import Presets
 TUNED = ("-instruct", "-chat", "-base", "-it", "-hf")
 """Endings of the names of models of the same shape."""
 MOST_REF = 64  # characters; a commit has 40
-FORMS = "Give a config.json, a checkpoint folder, a shapes JSON, or the name of a preset."
+FORMS = "Give a config.json, a checkpoint folder, a shapes JSON, the name of a preset, or org/name of the Hub."
 
 
 def read_model(text: str, presets: Presets, where: str = "--model") -> Model:
@@ -21,7 +21,22 @@ def read_model(text: str, presets: Presets, where: str = "--model") -> Model:
         return replace(found, path=one_line(text))
     if _looks_like_path(text):
         raise InputError(where, f"{one_line(text)} does not exist.", FORMS)
-    return presets.model(known_name(text, presets), where).model
+    name, on_hub = known_name(text, presets), hub_name(text)
+    if not presets.knows("model", name) and on_hub:
+        from zeroplan.formats.hub import read_hub
+
+        return replace(read_hub(on_hub, where), path=one_line(text))
+    return presets.model(name, where).model
+
+
+def hub_name(text: str) -> str:
+    """org/name or org/name@revision, as an address or alone; empty where it is neither."""
+    bare = text.removeprefix("https://").removeprefix("huggingface.co/").strip("/")
+    if bare.count("/") != 1:
+        return ""
+    from zeroplan.formats.hub import is_hub_name
+
+    return bare if is_hub_name(bare) else ""
 
 
 def known_name(text: str, presets: Presets) -> str:
