@@ -98,6 +98,8 @@ def test_keys_in_the_wrong_place() -> None:
     assert ("ZP202", "error", "zero_optimization.aio") in told(found)
     assert ("ZP202", "warning", "offload_param") in told(found)
     assert "stage3_prefetch_bucket_size=1000000000" in found.options["set"]
+    [prefetch] = [each for each in found.findings if each.code == "ZP109"]
+    assert (prefetch.severity, "2.00 GB" in prefetch.said) == ("warning", True)
 
 
 @pytest.mark.parametrize(

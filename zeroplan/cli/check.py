@@ -36,25 +36,28 @@ KINDS = ("deepspeed", "accelerate", "trainer", "axolotl", "torchtitan")
     cls=GroupedOption,
     heading=QUESTION,
     type=click.Choice(KINDS),
-    help="The files' format; without it their content says.",
+    metavar="KIND",
+    help=f"{', '.join(KINDS)}. Unset: the files' content says.",
 )
 @click.option(
     "--fail-on",
     cls=GroupedOption,
     heading=OUTPUT,
     type=click.Choice([ERROR, WARNING]),
+    metavar="SEVERITY",
     default=ERROR,
     show_default=True,
-    help="The least that ends with status 1.",
+    help="The least that ends with status 1: error or warning.",
 )
 @click.option(
     "--format",
     cls=GroupedOption,
     heading=OUTPUT,
     type=click.Choice(FORMATS),
+    metavar="FORMAT",
     default="table",
     show_default=True,
-    help="How to print the findings.",
+    help="table, json, github (annotations) or sarif.",
 )
 def command(files: tuple[str, ...], kind: str | None, fail_on: str, **given: Unpack[Given]) -> int:
     """Whether configuration files of DeepSpeed, accelerate, the Hugging Face Trainer, axolotl or torchtitan are

@@ -8,7 +8,7 @@ import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
 from zeroplan.cli.asking import ask, no_cards
-from zeroplan.cli.options import GroupedCommand, shared
+from zeroplan.cli.options import ACCOUNTING, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.planned import planned
 from zeroplan.cli.typed import missing, typed
 from zeroplan.core.findings import taken
@@ -26,7 +26,14 @@ FRAMEWORKS = {"deepspeed": "deepspeed", "accelerate": "deepspeed", "fsdp2": "fsd
 
 @click.command("config", cls=GroupedCommand, short_help="The configuration file of a plan that fits.")
 @click.argument("form", type=click.Choice(tuple(FRAMEWORKS)), metavar="FORMAT")
-@shared(without=("format", "unit"))
+@shared(without=("format", "unit", "framework"))
+@click.option(
+    "--framework",
+    cls=GroupedOption,
+    heading=ACCOUNTING,
+    help="Of the format accelerate: deepspeed, fsdp2, fsdp1 or ddp. Unset: deepspeed.",
+    metavar="NAME",
+)
 def command(form: str, **given: Unpack[Given]) -> int:
     """The configuration of the lowest stage that fits: DeepSpeed's JSON, or accelerate's YAML for its DeepSpeed
     plugin (accelerate) or FSDP2 (fsdp2).
@@ -39,10 +46,11 @@ def command(form: str, **given: Unpack[Given]) -> int:
     Exit status: 0 a plan that fits is written, 1 nothing fits, 2 a bad question.
     """
     given = planned(cast("Given", {"format": "json", "unit": "GB", **given}))
-    if not typed("framework") and (given["framework"] == "zero" or form != "accelerate"):
-        given["framework"] = FRAMEWORKS[form]
-    if given["framework"] != FRAMEWORKS[form] and form != "accelerate":
-        raise InputError("--framework", f"the format {form} is of {FRAMEWORKS[form]}.", "Leave it out.")
+    own = FRAMEWORKS[form]
+    if form != "accelerate" and typed("framework") and given["framework"] != own:
+        raise InputError("--framework", f"the format {form} is of {own}.", "Leave it out, or use accelerate.")
+    if form != "accelerate" or given["framework"] in (None, "zero"):
+        given["framework"] = own
     if given["framework"] == "fsdp2" and given["recipe"] in (None, "fsdp-mixed"):
         given["set"] = (f"{REDUCE_16BIT}=true", *given["set"])
     question = ask(given, otherwise=no_cards).question

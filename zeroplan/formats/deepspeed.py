@@ -16,6 +16,7 @@ from zeroplan.formats import deepspeed_keys as keys
 from zeroplan.formats.files import read_bytes
 from zeroplan.formats.lenient_json import parse_lenient
 from zeroplan.formats.reading import AUTO, LARGEST_CONFIG, MOST_KEYS, Reader, Reading, alike
+from zeroplan.units import format_size
 
 
 def read_deepspeed(path: str, hidden: int | None = None, precision: str | None = None) -> Reading:
@@ -136,10 +137,23 @@ class _Reader(Reader):
             value = zero.get(key, zero.get(key.removeprefix("stage3_")))
             if value is not None:
                 self._number(key, name, value)
+        self._prefetch()
         overlap = zero.get("overlap_comm")
         if isinstance(overlap, bool):
             self._settings["overlap_comm"] = str(overlap).lower()
         self._plus_plus(zero)
+
+    def _prefetch(self) -> None:
+        """Warn of a prefetch bucket that alone is as much as may be gathered at once."""
+        stage = self.reading.options["stage"][0]
+        ahead = int(self._settings.get(keys.PREFETCH, 0))
+        alive = int(self._settings.get(keys.MAX_LIVE, keys.DEFAULT_MAX_LIVE))
+        if stage == "3" and ahead >= alive > 0:
+            said = f"gathers up to {ahead:,} elements in advance, as many as may be gathered at all ({alive:,})"
+            mend = "Use less: DeepSpeed's default is 5e7."
+            self.found(
+                "ZP109", WARNING, f"{keys.ZERO}.{keys.PREFETCH}", f"{said}: {format_size(2 * ahead, 'GB')} GB.", mend
+            )
 
     def _zero_key(self, name: str) -> None:
         path = f"{keys.ZERO}.{name}"

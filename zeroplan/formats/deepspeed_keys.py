@@ -9,6 +9,9 @@ NUMBERS = {
     "stage3_prefetch_bucket_size": "stage3_prefetch_bucket_size",
 }
 """The keys of zero_optimization that are settings of the framework `deepspeed`."""
+PREFETCH, MAX_LIVE = "stage3_prefetch_bucket_size", "stage3_max_live_parameters"
+DEFAULT_MAX_LIVE = 1_000_000_000
+"""stage3_max_live_parameters where nothing is said; runtime/zero/config.py."""
 BATCH = {"train_micro_batch_size_per_gpu": "micro_batch", "gradient_accumulation_steps": "grad_accum"}
 STAGE3 = (
     *("prefetch_bucket_size", "param_persistence_threshold", "model_persistence_threshold", "max_live_parameters"),
