@@ -3,6 +3,7 @@
 What is refused, and what is ignored, was tried with transformers 5.24 and accelerate 1.15.
 """
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -150,6 +151,23 @@ def test_files_elsewhere_are_not_read(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError) as error:
         written(tmp_path, BASE + f"deepspeed: {name}\n")
     assert "\x1b" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "fsdp: full_shard\nfsdp_config: {~: 1, 2: 3, true: 4}\n",
+        "deepspeed: {~: 1, 2001-01-01: 2}\n",
+        "deepspeed: &a {zero_optimization: *a}\n",
+        "\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] * 9 if n else ['1'] * 9)}]" for n in range(12))
+        + "\ndeepspeed: {zero_optimization: *k11}\n",
+        "fsdp: &b [*b]\n",
+        "null: 3\n",
+    ],
+)
+def test_hostile_yaml_is_refused_or_harmless(tmp_path: Path, tail: str) -> None:
+    with contextlib.suppress(InputError):
+        assert written(tmp_path, BASE + tail, kind="trainer").kind == "trainer"
 
 
 def test_the_model_of_the_file_is_asked_for(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ LLaMA-Factory) have arguments of their own beside them, of which the model, its 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,7 +19,7 @@ from zeroplan.formats.deepspeed_keys import BATCH
 from zeroplan.formats.files import read_bytes
 from zeroplan.formats.reading import Reader, Reading, text_of, word_of
 from zeroplan.formats.trainer_fsdp import CONFIG, read_trainer_fsdp
-from zeroplan.formats.yaml_mapping import LARGEST_YAML, mapping
+from zeroplan.formats.yaml_mapping import LARGEST_YAML, json_of, mapping
 
 NOTHING = ("null", "", "false")
 MISSPELT = 0.9
@@ -150,7 +149,7 @@ def read_deepspeed_argument(reader: Reader, value: object, hidden: int | None, p
 
 def _deepspeed(reader: Reader, value: object, hidden: int | None, precision: str) -> Reading:
     path = reader.reading.path
-    text = json.dumps(value, default=str) if isinstance(value, Mapping) else text_of(value)
+    text = json_of(value, path) if isinstance(value, Mapping) else text_of(value)
     if text.startswith("{"):
         return deepspeed_text(text, path, hidden, precision, "\n".join(reader.lines))
     return read_deepspeed(_near(path, text), hidden, precision)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zeroplan.errors import InputError, one_line, printable
-from zeroplan.formats.reading import MOST_KEYS, check_depth
+from zeroplan.formats.reading import MOST_KEYS, check_depth, text_of
 
 LARGEST_YAML = 2**17
 """Bytes; real ones are a few thousand, and YAML is slow to read."""
@@ -27,7 +27,28 @@ def mapping(text: str, path: str, typed: bool = False) -> Mapping[str, Any]:
             raise InputError(one_line(path), f"has more than {MOST_KEYS} keys.")
         if "<<" in section:
             raise InputError(one_line(path), "has a merge key (<<), which is not read.", "Write the keys out.")
-    return {str(key): value for key, value in data.items()}
+    return {text_of(key): _texted(value) for key, value in data.items()}
+
+
+def json_of(value: Mapping[str, Any], path: str) -> str:
+    """A mapping inside a file as JSON; raises InputError where aliases make it endless, or much of little."""
+    parts, size = [], 0
+    try:
+        for part in json.JSONEncoder(default=text_of).iterencode(value):
+            parts.append(part)
+            size += len(part)
+            if size > LARGEST_YAML:
+                raise InputError(one_line(path), "has aliases that make too much of it.", "Write values out.")
+    except (ValueError, TypeError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(one_line(path), "has a section that is no plain mapping.") from error
+    return "".join(parts)
+
+
+def _texted(value: object) -> object:
+    """A section with texts as keys."""
+    return {text_of(key): inner for key, inner in value.items()} if isinstance(value, Mapping) else value
 
 
 def _json(text: str, typed: bool) -> object:
