@@ -8,7 +8,10 @@ import pytest
 from tests.command import run
 from tests.formats.told import told, written
 
-BASE = "base_model: meta-llama/Llama-3.1-8B\nsequence_len: 4096\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\n"
+BASE = (
+    "base_model: meta-llama/Llama-3.1-8B\nlearning_rate: 2e-5\nsequence_len: 4096\n"
+    "micro_batch_size: 2\ngradient_accumulation_steps: 4\n"
+)
 FSDP2 = "fsdp_version: 2\nfsdp_config:\n  offload_params: false\n  reshard_after_forward: true\n"
 
 
@@ -84,6 +87,15 @@ def test_what_is_asked_for(tmp_path: Path, text: str, options: dict[str, object]
         ("adapter: qlora\n", ("ZP301", "warning", "adapter")),
         ("optimizer: adamw_bnb_8bit\n", ("ZP301", "warning", "optimizer")),
         ("gradient_checkpointing: offload\n", ("ZP301", "warning", "gradient_checkpointing")),
+        ("rl: dpo\n", ("ZP301", "warning", "rl")),
+        ("activation_offloading: true\n", ("ZP201", "error", "activation_offloading")),
+        (FSDP2 + "optimizer: adamw_8bit\n", ("ZP201", "error", "optimizer")),
+        (FSDP2 + "  state_dict_type: LOCAL_STATE_DICT\n", ("ZP201", "error", "fsdp_config.state_dict_type")),
+        (
+            FSDP2 + "  transformer_layer_cls_to_wrap: [LlamaDecoderLayer]\n",
+            ("ZP201", "error", "fsdp_config.transformer_layer_cls_to_wrap"),
+        ),
+        (FSDP2 + "  auto_wrap_policy: SIZE_BASED_WRAP\n", ("ZP201", "error", "fsdp_config.auto_wrap_policy")),
         ("bf16: full\n", ("ZP201", "error", "bf16")),
         ("batch_size: 8\n", ("ZP201", "error", "batch_size")),
     ],
@@ -95,8 +107,17 @@ def test_what_is_wrong_is_found(tmp_path: Path, text: str, finding: tuple[str, s
 def test_two_of_the_batch_sizes_are_needed(tmp_path: Path) -> None:
     found = written(tmp_path, "base_model: gpt2\nmicro_batch_size: 2\n")
     assert ("ZP201", "error", "micro_batch_size") in told(found)
-    derived = written(tmp_path, "base_model: gpt2\nmicro_batch_size: 2\nbatch_size: 8\n")
-    assert derived.options["grad_accum"] == "4"
+    ignored = written(tmp_path, "base_model: gpt2\nmicro_batch_size: 2\nbatch_size: 8\n")
+    assert ignored.options["grad_accum"] == "1"
+    assert ("ZP206", "warning", "batch_size") in told(ignored)
+
+
+def test_whole_gradients_stay_between_micro_batches(tmp_path: Path) -> None:
+    """The Trainer reduces in the last micro-batch of a step only."""
+    file = tmp_path / "fft.yaml"
+    file.write_text(BASE + FSDP2, "utf-8")
+    ran = run("check", str(file), "--gpus", "8", "--gpu", "h100", "--format", "json")
+    assert json.loads(ran.stdout)["results"][0]["request"]["settings"] == {"no_sync": True}
 
 
 def test_merge_keys_are_refused_and_do_not_blow_up(tmp_path: Path) -> None:

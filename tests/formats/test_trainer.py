@@ -50,7 +50,19 @@ def test_the_arguments_of_a_run(tmp_path: Path) -> None:
         ("", {"framework": "ddp", "stage": ("0",)}),
         ("fsdp: ''\n", {"framework": "ddp"}),
         ("use_liger_kernel: true\n", {"loss": "linear", "fused": "norm,mlp"}),
-        ("model_name_or_path: meta-llama/Llama-3.1-8B\ncutoff_len: 4096\n", {"seq_len": "4096"}),
+        (
+            "model_name_or_path: meta-llama/Llama-3.1-8B\ncutoff_len: 4096\nfinetuning_type: full\n",
+            {"seq_len": "4096", "recompute": "full"},
+        ),
+        ("template: llama3\nfinetuning_type: full\n", {"seq_len": "2048", "recompute": "full"}),
+        ("template: llama3\nfinetuning_type: full\nfsdp: full_shard\npure_bf16: true\n", {"recipe": "pure-bf16"}),
+        ("dataset_name: x\nmax_length: 4096\n", {"seq_len": "4096", "recompute": "full"}),
+        ("dataset_name: x\ngradient_checkpointing: false\n", {"micro_batch": "2"}),
+        (
+            "use_liger_kernel: true\nliger_kernel_config: {fused_linear_cross_entropy: false, swiglu: false}\n",
+            {"loss": "hf", "fused": "norm"},
+        ),
+        ("torch_compile_backend: inductor\n", {"compiled": "model"}),
     ],
 )
 def test_what_is_asked_for(tmp_path: Path, text: str, options: dict[str, object]) -> None:
@@ -60,7 +72,18 @@ def test_what_is_asked_for(tmp_path: Path, text: str, options: dict[str, object]
 
 
 def test_the_batch_of_a_gpu_is_8_where_nothing_is_said(tmp_path: Path) -> None:
-    assert written(tmp_path, "output_dir: out\n").options["micro_batch"] == "8"
+    assert written(tmp_path, "output_dir: out\nsave_strategy: no\n").options["micro_batch"] == "8"
+
+
+def test_whole_gradients_stay_between_micro_batches(tmp_path: Path) -> None:
+    """The Trainer reduces in the last micro-batch of a step only, unless it is told to in each."""
+    text = BASE + "gradient_accumulation_steps: 8\nfsdp: full_shard\nfsdp_config: {version: 2}\n"
+    each = "accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}\n"
+    file, asked = tmp_path / "sft.yaml", ["--params", "1e9", "--gpus", "8", "--gpu", "h100", "--format", "json"]
+    for more, settings in (("", {"reduce_16bit": True, "no_sync": True}), (each, {"reduce_16bit": True})):
+        file.write_text(text + more, "utf-8")
+        [found] = json.loads(run("check", str(file), *asked).stdout)["results"]
+        assert found["request"]["settings"] == settings
 
 
 @pytest.mark.parametrize(
@@ -104,6 +127,10 @@ def test_the_batch_of_a_gpu_is_8_where_nothing_is_said(tmp_path: Path) -> None:
         ("fp16: true\n", ("ZP201", "error", "fp16")),
         ("optim: adamw_bnb_8bit\n", ("ZP301", "warning", "optim")),
         ("finetuning_type: lora\n", ("ZP301", "warning", "finetuning_type")),
+        ("template: llama3\n", ("ZP301", "warning", "finetuning_type")),
+        ("template: llama3\nfinetuning_type: full\nstage: dpo\n", ("ZP301", "warning", "stage")),
+        ("evaluation_strategy: steps\n", ("ZP205", "warning", "evaluation_strategy")),
+        ("bf_16: true\n", ("ZP201", "warning", "bf_16")),
         ("gradient_acumulation_steps: 4\n", ("ZP201", "warning", "gradient_acumulation_steps")),
         ("", ("ZP302", "note", "bf16")),
     ],

@@ -55,7 +55,7 @@ def test_nothing_is_written_where_nothing_fits() -> None:
         (["deepspeed", *PLAIN, "--recipe", "zero-adam"], "zero-adam has no setting"),
         (["deepspeed", *PLAIN, "--gpu", "h100"], "one kind of GPU"),
         (["deepspeed", *PLAIN[:4]], "--gpu: is missing"),
-        (["fsdp2", *LLAMA, "--stage", "3", "--set", "no_sync=true"], "--set no_sync: has no key"),
+        (["fsdp2", *LLAMA, "--stage", "2", "--set", "keep_gathered=true"], "--set keep_gathered: has no key"),
         (["fsdp2", *LLAMA, "--stage", "3", "--set", "reduce_16bit=false"], "accelerate reduces gradients in 16 bits"),
         (["fsdp2", *LLAMA, "--stage", "3", "--hpz", "8"], "--hpz: resharding to a group"),
         (["fsdp2", *PLAIN, "--recipe", "pure-bf16"], "pure-bf16 has no setting"),

@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
-from zeroplan.cli.asking import Asked, ask, no_cards
+from zeroplan.cli.judging import judged
 from zeroplan.cli.options import OUTPUT, QUESTION, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.planned import planned
-from zeroplan.cli.typed import typed
-from zeroplan.core.findings import ERROR, NOTE, SEVERITIES, WARNING, Finding, Place, of_answer, worst
-from zeroplan.core.verdict import fit
-from zeroplan.errors import Faults, InputError, one_line, printable
-from zeroplan.formats.models import known_name, width_of
+from zeroplan.core.findings import ERROR, SEVERITIES, WARNING, worst
+from zeroplan.errors import Faults
+from zeroplan.formats.models import width_of
 from zeroplan.formats.presets import Presets
 
 if TYPE_CHECKING:
     from zeroplan.cli.given import Given
-    from zeroplan.formats.reading import Reading
     from zeroplan.render.checked import Checked
 
 FORMATS = ("table", "json", "github", "sarif")
@@ -74,100 +71,13 @@ def command(files: tuple[str, ...], kind: str | None, fail_on: str, **given: Unp
     given = planned(cast("Given", {"framework": "deepspeed", "stage": (), "unit": "GB", **given}))
     faults = Faults()
     hidden = width_of(given["model"], Presets(given["presets"])) if given["model"] else None
-    checked = [found for file in files if (found := faults.attempt(partial(_checked, file, given, kind, hidden)))]
+    checked = [found for file in files if (found := faults.attempt(partial(judged, file, given, kind, hidden)))]
     if checked:
         _show(form, checked)
     faults.report()
     worse = [each for found in checked if (each := worst(found.findings))]
     bad = any(SEVERITIES.index(each) <= SEVERITIES.index(fail_on) for each in worse)
     return NOTHING_FITS if bad else ANSWERED
-
-
-def _checked(file: str, given: Given, kind: str | None, hidden: int | None) -> Checked:
-    from zeroplan.formats.configs import read_config
-    from zeroplan.formats.derived import batch_findings, derived_batch, derived_groups
-    from zeroplan.render.checked import Checked
-
-    reading = read_config(file, hidden, kind)
-    if (own := _own_width(reading, given)) is not None:
-        reading = read_config(file, own, kind)
-    options = _untyped(reading, given)
-    planned_as, why = None, list[Finding]()
-    if worst(reading.findings) == ERROR:
-        said = "whether it fits is not judged while the file has errors: what it asks for is not certain."
-        why = [Finding("ZP303", NOTE, Place(one_line(file)), said)]
-    elif not reading.unmodelled:
-        asked = cast("Given", {**given, **options})
-        planned_as, why = _question(asked, given, reading)
-        gpus = planned_as.question.gpus if planned_as else 1
-        derived = {**derived_batch(reading, gpus), **derived_groups(reading, gpus)}
-        if planned_as and (derived := {name: value for name, value in derived.items() if not typed(name)}):
-            reading.options.update(derived)
-            planned_as, why = _question(cast("Given", {**asked, **derived}), given, reading)
-    question = planned_as.question if planned_as else None
-    findings = [*reading.findings, *why]
-    answers = fit(question) if question else ()
-    if question:
-        place = Place(one_line(file))
-        findings += batch_findings(reading, question.gpus)
-        findings += [each for answer in answers for each in of_answer(question, answer, place, reading.half)]
-    findings.sort(key=lambda each: SEVERITIES.index(each.severity))
-    return Checked(
-        path=file,
-        kind=reading.kind,
-        options=reading.options,
-        findings=findings,
-        question=question,
-        answers=answers,
-        node=planned_as.node if planned_as else None,
-    )
-
-
-def _untyped(reading: Reading, given: Given) -> dict[str, Any]:
-    """What the file says and the command line does not; of a model it has to be one that is known."""
-    model = reading.options.get("model")
-    if model is not None and not Presets(given["presets"]).knows("model", known_name(model, Presets())):
-        said = f"the model {printable(model)} is not one that zeroplan knows."
-        mend = "Give --model, or --params."
-        reading.findings.append(Finding("ZP302", NOTE, Place(one_line(reading.path)), said, mend))
-        del reading.options["model"]
-    aside = {"model", "params"} if given["model"] or given["params"] else set[str]()
-    return {
-        name: value
-        for name, value in reading.options.items()
-        if name not in aside and (name == "framework" or not typed(name))
-    }
-
-
-def _own_width(reading: Reading, given: Given) -> int | None:
-    """The width of the model that the file names, where none is given."""
-    named = reading.options.get("model")
-    if given["model"] or given["params"] or named is None:
-        return None
-    presets = Presets(given["presets"])
-    return width_of(known_name(named, presets), presets) if presets.knows("model", known_name(named, presets)) else None
-
-
-def _question(asked: Given, typed_alone: Given, reading: Reading) -> tuple[Asked | None, list[Finding]]:
-    """The file's plan as a question; None, and why, where not enough is said or it is not modelled."""
-    place = Place(one_line(reading.path))
-    lacking = [
-        option
-        for option, there in (
-            ("--model or --params", asked["model"] or asked["params"]),
-            ("--gpus", asked["gpus"]),
-            ("--gpu", asked["gpu"] or asked["memory"] or asked["node"]),
-        )
-        if not there
-    ]
-    if lacking:
-        said = "whether it fits is not judged: the file does not say the model, the GPUs or their kind."
-        return None, [Finding("ZP303", NOTE, place, said, f"Give {', '.join(lacking)}.")]
-    try:
-        return ask(asked, otherwise=no_cards), []
-    except InputError as error:
-        ask(cast("Given", {**typed_alone, "gpus": asked["gpus"]}), otherwise=no_cards)  # raises where typed is at fault
-        return None, [Finding("ZP301", WARNING, place, f"is not modelled: {fault}") for fault in error.faults]
 
 
 def _show(form: str, checked: list[Checked]) -> None:

@@ -14,7 +14,7 @@ from zeroplan.cli.typed import missing, typed
 from zeroplan.core.findings import taken
 from zeroplan.core.verdict import TIGHT, CardAnswer, fit
 from zeroplan.errors import InputError
-from zeroplan.formats.written import REDUCE_16BIT, accelerate_file, deepspeed_file
+from zeroplan.formats.written import NO_SYNC, REDUCE_16BIT, accelerate_file, deepspeed_file
 
 if TYPE_CHECKING:
     from zeroplan.cli.given import Given
@@ -53,6 +53,8 @@ def command(form: str, **given: Unpack[Given]) -> int:
         given["framework"] = own
     if given["framework"] == "fsdp2" and given["recipe"] in (None, "fsdp-mixed"):
         given["set"] = (f"{REDUCE_16BIT}=true", *given["set"])
+    if given["framework"].startswith("fsdp") and given["grad_accum"].strip() != "1":
+        given["set"] = (f"{NO_SYNC}=true", *given["set"])
     question = ask(given, otherwise=no_cards).question
     if not question.cards:
         raise missing("--gpu", "--gpu a100-80gb. A card of your own: --memory 44.35GiB")

@@ -22,6 +22,7 @@ from zeroplan.formats.accelerate_keys import (
     FSDP,
     KNOWN_DEEPSPEED,
     KNOWN_FSDP,
+    KNOWN_PARALLEL,
     KNOWN_TOP,
     PARALLEL,
     REFUSED_BESIDE_FILE,
@@ -43,7 +44,7 @@ def read_accelerate(path: str, hidden: int | None = None) -> Reading:
     Raises InputError where it is no mapping, too large or nested too deeply, or refers to a file that is not there or
     not in its own folder.
     """
-    text = read_bytes(path, LARGEST_YAML).decode("utf-8", errors="replace")
+    text = read_bytes(path, LARGEST_YAML).decode("utf-8-sig", errors="replace")
     return _Reader(path, text, hidden).read(mapping(text, path))
 
 
@@ -62,6 +63,7 @@ class _Reader(Reader):
         options = self.reading.options
         precision = self._precision(data)
         self.reading.half = precision if precision in ("bf16", "fp16") else ""
+        self.reading.quiet = True
         if "num_processes" in data:
             options["gpus"] = str(self.whole(data, "num_processes", 1, least=1))
         kind = text_of(data.get("distributed_type", ""))
@@ -87,6 +89,9 @@ class _Reader(Reader):
             self.found("ZP201", ERROR, "distributed_type", "is missing; accelerate refuses the file.")
             self.reading.unmodelled = True
         self._parallel(self.section(data, PARALLEL))
+        dynamo = self.section(data, "dynamo_config").get("dynamo_backend", data.get("dynamo_backend"))
+        if word_of(dynamo) not in NO:
+            options["compiled"] = "model"
         return self.reading
 
     def _precision(self, data: Mapping[str, Any]) -> str:
@@ -116,6 +121,10 @@ class _Reader(Reader):
         offload = []
         for key, place in (("offload_optimizer_device", "optimizer"), ("offload_param_device", "params")):
             tier = word_of(section.get(key, "none"))
+            tier = "none" if tier in NO else tier
+            if tier == "nvme" and f"{key.removesuffix('_device')}_nvme_path" not in section:
+                said = "nvme without its path: accelerate takes a folder called none."
+                self.found("ZP201", ERROR, f"{DEEPSPEED}.{key}", said, "Say the nvme_path.")
             if tier not in ("none", "cpu", "nvme"):
                 self.found("ZP201", ERROR, f"{DEEPSPEED}.{key}", f"{printable(tier)} is not none, cpu or nvme.")
             elif tier != "none" and place == "params" and stage != 3:
@@ -179,6 +188,9 @@ class _Reader(Reader):
             said = "false needs fsdp_cpu_ram_efficient_loading: false; accelerate stops."
             self.found("ZP201", ERROR, f"{FSDP}.fsdp_sync_module_states", said, "Leave it out.")
         options["offload"] = tuple(offload)
+        if version == 2 and text_of(section.get("fsdp_state_dict_type", "")) == "LOCAL_STATE_DICT":
+            said = "LOCAL_STATE_DICT is refused at version 2."
+            self.found("ZP201", ERROR, f"{FSDP}.fsdp_state_dict_type", said, "Use SHARDED_STATE_DICT.")
         policy = word_of(section.get("fsdp_auto_wrap_policy", "no_wrap"))
         if policy == "no_wrap":
             said = "without a policy, or with NO_WRAP, the whole model is one unit, which is not modelled"
@@ -215,6 +227,10 @@ class _Reader(Reader):
         return STAGES[said]
 
     def _parallel(self, section: Mapping[str, Any]) -> None:
+        for key in section:
+            if key not in KNOWN_PARALLEL:
+                said = f"is unknown; accelerate ignores it.{alike(f'{PARALLEL}_{key}', KNOWN_PARALLEL)}"
+                self.found("ZP201", WARNING, f"{PARALLEL}.{key}", said)
         ways = ("dp_replicate", "dp_shard", *UNMODELLED)
         sizes = {way: self.whole(section, f"{PARALLEL}_{way}_size", 1, least=1) for way in ways}
         for way in UNMODELLED:
@@ -224,7 +240,10 @@ class _Reader(Reader):
         if total > 1 and gpus is not None and int(gpus) != total:
             said = f"the sizes multiply to {total}, and num_processes is {gpus}."
             self.found("ZP209", ERROR, PARALLEL, said, "Make them the same.")
+        if total > 1 and self.reading.options["framework"] == "fsdp1":
+            self.found("ZP201", ERROR, PARALLEL, "needs fsdp_version 2; accelerate stops.", "Say fsdp_version: 2.")
         if sizes["dp_replicate"] > 1 and sizes["dp_shard"] > 1:
             self.reading.options["shard_group"] = str(sizes["dp_shard"])
         elif sizes["dp_replicate"] > 1 and self.reading.options["framework"] != "ddp":
-            self.not_modelled(f"{PARALLEL}.{PARALLEL}_dp_replicate_size", "replicas alone are not modelled")
+            said = "leaves FSDP nothing to divide over; accelerate stops."
+            self.found("ZP201", ERROR, f"{PARALLEL}.{PARALLEL}_dp_replicate_size", said, "Say the dp_shard_size.")

@@ -1,8 +1,6 @@
 """The keys of accelerate's configuration, as of accelerate 1.15: known, refused, and what they mean."""
 
 DEEPSPEED, FSDP, PARALLEL = "deepspeed_config", "fsdp_config", "parallelism_config"
-MARKS = ("distributed_type", DEEPSPEED, "compute_environment", "num_processes", "mixed_precision")
-"""Keys by which the format is recognised; fsdp_config is others' too."""
 KNOWN_TOP = frozenset(
     (
         *("compute_environment", "distributed_type", "mixed_precision", "use_cpu", "debug", "num_processes"),
@@ -33,6 +31,13 @@ KNOWN_FSDP = frozenset(
         *("auto_wrap_policy", "transformer_layer_cls_to_wrap", "backward_prefetch", "forward_prefetch"),
         *("state_dict_type", "use_orig_params", "cpu_ram_efficient_loading", "sync_module_states"),
         *("activation_checkpointing", "activation_checkpointing_offload", "ignored_modules"),
+    )
+)
+KNOWN_PARALLEL = frozenset(
+    f"parallelism_config_{name}"
+    for name in (
+        *("dp_replicate_size", "dp_shard_size", "tp_size", "cp_size", "cp_backend", "cp_comm_strategy", "sp_size"),
+        *("sp_backend", "sp_seq_length", "sp_seq_length_is_variable", "sp_attn_implementation"),
     )
 )
 STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2")

@@ -26,7 +26,7 @@ BATCH = ("micro_batch_size", "gradient_accumulation_steps", "batch_size")
 
 def read_axolotl(path: str, hidden: int | None = None) -> Reading:
     """A configuration file as a plan; raises InputError where it is no mapping."""
-    text = read_bytes(path, LARGEST_YAML).decode("utf-8", errors="replace")
+    text = read_bytes(path, LARGEST_YAML).decode("utf-8-sig", errors="replace")
     return _Reader(path, text, hidden).read(mapping(text, path, typed=True))
 
 
@@ -42,6 +42,8 @@ class _Reader(Reader):
         for key in data:
             if key not in keys.KNOWN and not key.startswith(keys.PLUGINS):
                 self.found("ZP201", NOTE, key, f"is unknown; axolotl drops it.{alike(key, keys.KNOWN)}")
+        if data.get("learning_rate") is None:
+            self.found("ZP201", ERROR, "learning_rate", "is missing; axolotl refuses the file.")
         if word_of(data.get("base_model")) in NOTHING:
             self.found("ZP201", ERROR, "base_model", "is missing; axolotl refuses the file.")
         else:
@@ -53,12 +55,20 @@ class _Reader(Reader):
         precision = self._precision(data)
         read_optimizer(self, data, "optimizer")
         kept = word_of(data.get("gradient_checkpointing"))
-        if kept in ("offload", "offload_disk"):
+        moved = word_of(data.get("activation_offloading")) not in NOTHING
+        if moved and kept in NOTHING:
+            said = "needs gradient_checkpointing; axolotl refuses the file."
+            self.found("ZP201", ERROR, "activation_offloading", said, "Say gradient_checkpointing: true.")
+        if kept in ("offload", "offload_disk") or moved:
             said = "offloads the inputs of blocks as well, which is left out."
-            self.found("ZP301", WARNING, "gradient_checkpointing", said, "See --offload activations=cpu.")
+            key = "activation_offloading" if moved else "gradient_checkpointing"
+            self.found("ZP301", WARNING, key, said, "See --offload activations=cpu.")
             options["recompute"] = "full"
         elif self.flag(data, "gradient_checkpointing"):
             options["recompute"] = "full"
+        if self.flag(data, "torch_compile"):
+            options["compiled"] = "model"
+        self.reading.quiet = True
         self._parallel(data, precision)
         return self.reading
 
@@ -72,7 +82,8 @@ class _Reader(Reader):
         if "batch_size" in said and "gradient_accumulation_steps" in said:
             self.found("ZP201", ERROR, "batch_size", "and gradient_accumulation_steps exclude each other.", "Keep one.")
         elif "batch_size" in said:
-            accum = max(1, self.whole(data, "batch_size", 1, least=1) // micro)
+            what = "has no effect: axolotl 0.18 has filled in 1 accumulation step before it looks at it."
+            self.found("ZP206", WARNING, "batch_size", what, "Say gradient_accumulation_steps.")
         self.reading.options.update(micro_batch=str(micro), grad_accum=str(accum))
 
     def _loss(self, data: Mapping[str, Any]) -> None:
@@ -97,6 +108,11 @@ class _Reader(Reader):
         for key in ("load_in_8bit", "load_in_4bit", "relora", "fp8"):
             if self.flag(data, key):
                 self.not_modelled(key)
+        for key in keys.OTHERWISE:
+            if word_of(data.get(key)) not in NOTHING:
+                self.not_modelled(key)
+        if word_of(data.get("rl")) not in (*NOTHING, *keys.ALONE):
+            self.not_modelled("rl", "a second model stands beside the trained one, which is not modelled")
         if data.get("unfrozen_parameters"):
             self.not_modelled("unfrozen_parameters", "training a part of the model is not modelled")
 
@@ -104,7 +120,7 @@ class _Reader(Reader):
         said = word_of(data.get("bf16", "auto"))
         if said not in ("auto", "true", "false", "null"):
             self.found("ZP201", ERROR, "bf16", f"{printable(said)} is not true, false or auto; axolotl refuses it.")
-        if said in ("auto", "true"):
+        if said in ("auto", "true") or self.flag(data, "bfloat16"):
             self.reading.half = "bf16"
         elif self.flag(data, "fp16"):
             self.reading.half = "fp16"
@@ -150,9 +166,22 @@ class _Reader(Reader):
         offload = self.flag(config, "offload_params", path=f"{CONFIG}.offload_params")
         options["offload"] = ("params=cpu",) if offload else ()
         check_policy(self, config, keys.POLICIES)
+        self._refused(config, version, word_of(data.get("optimizer")))
         if self.flag(config, "activation_checkpointing", path=f"{CONFIG}.activation_checkpointing"):
             options["recompute"] = "full"
         return version
+
+    def _refused(self, config: Mapping[str, Any], version: int, optimizer: str) -> None:
+        """What its schemas, or the Trainer behind them, refuse."""
+        if isinstance(config.get("transformer_layer_cls_to_wrap"), list):
+            self.found("ZP201", ERROR, f"{CONFIG}.transformer_layer_cls_to_wrap", "is a list; axolotl takes a text.")
+        if config.get("auto_wrap_policy") == "SIZE_BASED_WRAP" and config.get("min_num_params") is None:
+            self.found("ZP201", ERROR, f"{CONFIG}.auto_wrap_policy", "SIZE_BASED_WRAP needs min_num_params.")
+        if version == 2 and text_of(config.get("state_dict_type", "")) == "LOCAL_STATE_DICT":
+            said = "LOCAL_STATE_DICT is refused at version 2."
+            self.found("ZP201", ERROR, f"{CONFIG}.state_dict_type", said, "Use SHARDED_STATE_DICT.")
+        if version == 2 and optimizer in keys.NOT_FSDP2:
+            self.found("ZP201", ERROR, "optimizer", f"{optimizer} is refused with FSDP2.", "Use adamw_torch_8bit.")
 
     def _version(self, data: Mapping[str, Any], config: Mapping[str, Any]) -> int:
         """1 where nothing is said, against the Trainer's 2."""
@@ -163,7 +192,7 @@ class _Reader(Reader):
                 self.found("ZP302", NOTE, CONFIG, said, "Say fsdp_version: 2.")
             return inside
         version = self.whole(data, "fsdp_version", 1, least=1, most=2)
-        if "version" in config and inside != version:
+        if "fsdp_version" in self.section(data, CONFIG) and inside != version:
             said = f"is {version}, and {inside} in {CONFIG}: axolotl follows the first, the Trainer the second."
             self.found("ZP201", ERROR, "fsdp_version", said, "Say it once.")
         return version

@@ -1,7 +1,5 @@
 """The keys of axolotl's configuration, as of axolotl 0.18: axolotl-ai-cloud/axolotl src/axolotl/utils/schemas."""
 
-MARKS = ("base_model", "sequence_len", "micro_batch_size")
-"""Keys by which the format is recognised."""
 FSDP = frozenset(
     (
         *("version", "activation_checkpointing", "offload_params", "sync_module_states", "cpu_ram_efficient_loading"),
@@ -16,6 +14,11 @@ MEANT = {"cpu_offload": "offload_params", "sharding_strategy": "reshard_after_fo
 AS_ALWAYS = ("FULL_SHARD", "FALSE", "NULL")
 """Values of them that ask for what is done anyway."""
 POLICIES = ("TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP")
+OTHERWISE = ("lisa_n_layers", "layer_offloading", "tiled_mlp", "fp32_norms")
+"""Keys that train, keep or compute otherwise than is modelled."""
+ALONE = ("orpo", "simpo")
+"""Values of `rl` at which no second model is loaded."""
+NOT_FSDP2 = ("adamw_8bit", "adamw_bnb_8bit")
 SIZES = ("tensor_parallel_size", "context_parallel_size", "expert_parallel_size", "sequence_parallel_degree")
 """Degrees of parallelism that zeroplan does not model."""
 PLUGINS = (

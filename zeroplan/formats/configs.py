@@ -10,21 +10,20 @@ from typing import cast
 
 from zeroplan.core.findings import WARNING, Finding, Place
 from zeroplan.errors import InputError, one_line
-from zeroplan.formats import accelerate_keys, axolotl_keys, torchtitan_keys, trainer_keys
+from zeroplan.formats import accelerate_keys, axolotl_keys, deepspeed_keys, torchtitan_keys, trainer_keys
 from zeroplan.formats.files import read_bytes
 from zeroplan.formats.reading import LARGEST_CONFIG, Reading
+from zeroplan.formats.trainer_scripts import FACTORY, TRL
 
 KINDS = ("deepspeed", "accelerate", "trainer", "axolotl", "torchtitan")
-DEEPSPEED = ("zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size")
-MARKS = (
-    ("deepspeed", DEEPSPEED),
-    ("accelerate", accelerate_keys.MARKS),
-    ("axolotl", axolotl_keys.MARKS),
-    ("trainer", trainer_keys.MARKS),
-    ("accelerate", (accelerate_keys.FSDP, accelerate_keys.PARALLEL)),
-)
-"""Top-level keys by which a format is recognised, the surest first; JSON without one is DeepSpeed's."""
-TABLE = re.compile(rf"(?m)^[ \t]*\[({'|'.join(torchtitan_keys.MARKS)})\]")
+KNOWN = {
+    "deepspeed": deepspeed_keys.KNOWN_TOP,
+    "accelerate": accelerate_keys.KNOWN_TOP,
+    "trainer": trainer_keys.KNOWN.union(trainer_keys.MODEL, trainer_keys.REMOVED, FACTORY, TRL),
+    "axolotl": axolotl_keys.KNOWN,
+}
+"""The top-level keys of each format: a file is of that which knows most of its keys, the first of equals."""
+TABLE = re.compile(rf"(?m)^[ \t]*\[ *({'|'.join(name for name in torchtitan_keys.SECTIONS if '.' not in name)}) *[\].]")
 KEY = re.compile(r"""(?m)^["']?([\w-]+)["']?[ \t]*:""")
 KEY_ANYWHERE = re.compile(r"""["']?([\w-]+)["']?[ \t]*:""")
 
@@ -35,7 +34,7 @@ def read_config(path: str, hidden: int | None = None, kind: str | None = None) -
 
     Raises InputError where it cannot be read.
     """
-    kind = kind or kind_of(read_bytes(path, LARGEST_CONFIG).decode("utf-8", errors="replace"), path)
+    kind = kind or kind_of(read_bytes(path, LARGEST_CONFIG).decode("utf-8-sig", errors="replace"), path)
     read = getattr(import_module(f"zeroplan.formats.{kind}"), f"read_{kind}")
     reading = cast("Reading", read(path, hidden))
     if "offload" in PurePath(path).name.lower() and not reading.options.get("offload"):
@@ -48,14 +47,15 @@ def read_config(path: str, hidden: int | None = None, kind: str | None = None) -
 def kind_of(text: str, path: str) -> str:
     """The format of a text, one of KINDS; raises InputError naming `path` where it is none of them."""
     keys = _top_keys(text)
-    if TABLE.search(text) and not text.lstrip().startswith("{"):
+    if (TABLE.search(text) or path.endswith(".toml")) and not text.lstrip().startswith("{"):
         return "torchtitan"
-    found = next((kind for kind, marks in MARKS if keys.intersection(marks)), None)
-    if found is None and keys and not text.lstrip().startswith(("{", "/")):
+    counts = {kind: len(keys & known) for kind, known in KNOWN.items()}
+    found = max(counts, key=lambda kind: counts[kind])
+    if not counts[found] and keys and not text.lstrip().startswith(("{", "/")):
         raise InputError(
             one_line(path), "is of no format that is read.", f"They are {', '.join(KINDS)}; --from says it."
         )
-    return found or "deepspeed"
+    return found
 
 
 def _top_keys(text: str) -> set[str]:

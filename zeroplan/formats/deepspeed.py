@@ -15,7 +15,7 @@ from zeroplan.errors import InputError, one_line, printable
 from zeroplan.formats import deepspeed_keys as keys
 from zeroplan.formats.files import read_bytes
 from zeroplan.formats.lenient_json import parse_lenient
-from zeroplan.formats.reading import AUTO, LARGEST_CONFIG, MOST_KEYS, Reader, Reading, alike
+from zeroplan.formats.reading import AUTO, LARGEST_CONFIG, MOST_KEYS, Reader, Reading, alike, misspelt
 from zeroplan.units import format_size
 
 
@@ -25,7 +25,9 @@ def read_deepspeed(path: str, hidden: int | None = None, precision: str | None =
 
     Raises InputError where it is no JSON object, too large or nested too deeply.
     """
-    return deepspeed_text(read_bytes(path, LARGEST_CONFIG).decode("utf-8", errors="replace"), path, hidden, precision)
+    return deepspeed_text(
+        read_bytes(path, LARGEST_CONFIG).decode("utf-8-sig", errors="replace"), path, hidden, precision
+    )
 
 
 def deepspeed_text(
@@ -89,7 +91,8 @@ class _Reader(Reader):
                 said = f"has no effect at the top level; it belongs in {keys.ZERO}."
                 self.found("ZP202", WARNING, name, said, f"Move it into {keys.ZERO}.")
             elif not name.startswith("_") and name not in keys.KNOWN_TOP:
-                self.found("ZP201", NOTE, name, f"is unknown; DeepSpeed ignores it.{alike(name, keys.KNOWN_TOP)}")
+                severity = WARNING if misspelt(name, keys.DECIDING) else NOTE
+                self.found("ZP201", severity, name, f"is unknown; DeepSpeed ignores it.{alike(name, keys.KNOWN_TOP)}")
         optimizer = data.get("optimizer")
         kind = optimizer.get("type", keys.ADAMS[0]) if isinstance(optimizer, Mapping) else keys.ADAMS[0]
         if str(kind).lower() not in keys.ADAMS:
@@ -138,6 +141,7 @@ class _Reader(Reader):
             if value is not None:
                 self._number(key, name, value)
         self._prefetch()
+        self._twins(zero)
         overlap = zero.get("overlap_comm")
         if isinstance(overlap, bool):
             self._settings["overlap_comm"] = str(overlap).lower()
@@ -154,6 +158,16 @@ class _Reader(Reader):
             self.found(
                 "ZP109", WARNING, f"{keys.ZERO}.{keys.PREFETCH}", f"{said}: {format_size(2 * ahead, 'GB')} GB.", mend
             )
+
+    def _twins(self, zero: Mapping[str, Any]) -> None:
+        """A key with and without stage3_, of which DeepSpeed takes one; and sizes below nothing."""
+        for name in keys.STAGE3:
+            if name in zero and f"stage3_{name}" in zero:
+                said = f"stands beside stage3_{name}; DeepSpeed refuses the file."
+                self.found("ZP203", ERROR, f"{keys.ZERO}.{name}", said, "Keep one of them.")
+        size = zero.get("allgather_bucket_size", 0)
+        if isinstance(size, int | float) and size < 0:
+            self.found("ZP201", ERROR, f"{keys.ZERO}.allgather_bucket_size", "is below 0; DeepSpeed refuses the file.")
 
     def _zero_key(self, name: str) -> None:
         path = f"{keys.ZERO}.{name}"
@@ -179,8 +193,11 @@ class _Reader(Reader):
             if section and zero.get(f"cpu_{'offload' if place == 'optimizer' else 'offload_param'}") is not None:
                 self.found("ZP201", ERROR, f"{keys.ZERO}.{key}", "stands beside its old form; DeepSpeed refuses both.")
             self._device(f"{keys.ZERO}.{key}.device", place, str(section.get("device", "none")), section)
-            if section.get("ratio", 1) != 1 or section.get("super_offload") is True:
-                self._not_modelled(f"{keys.ZERO}.{key}.{'ratio' if section.get('ratio', 1) != 1 else 'super_offload'}")
+            ratio = section.get("ratio", 1)
+            if not isinstance(ratio, int | float) or not 0 <= ratio <= 1:
+                self.found("ZP201", ERROR, f"{keys.ZERO}.{key}.ratio", f"{printable(ratio)} is not from 0 to 1.")
+            elif ratio != 1 or section.get("super_offload") is True:
+                self._not_modelled(f"{keys.ZERO}.{key}.{'ratio' if ratio != 1 else 'super_offload'}")
         stage = self.reading.options["stage"][0]
         if "params" in self._offload and stage != "3":
             said = f"does nothing at stage {stage}: weights are divided at stage 3 alone."

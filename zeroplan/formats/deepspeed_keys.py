@@ -63,6 +63,11 @@ KNOWN_TOP = frozenset(
         *("allgather_size", "checkpoint_tag_validation"),
     )
 )
+DECIDING = (
+    *(ZERO, "bf16", "fp16", "bfloat16", "train_batch_size", "train_micro_batch_size_per_gpu"),
+    *("gradient_accumulation_steps", "data_types", "optimizer"),
+)
+"""Top-level keys on which memory depends: misspelt ones are worth more than a note."""
 UNMODELLED = (
     *("tensor_parallel", "autotp_size", "pipeline", "sequence_parallel_size", "expert_parallel"),
     "torch_autocast",

@@ -41,4 +41,5 @@ def batch_findings(reading: Reading, ranks: int) -> Iterator[Finding]:
         key = "training.global_batch_size" if reading.kind == "torchtitan" else "train_batch_size"
         place = Place(one_line(reading.path), key)
         said = f"is {reading.train_batch}, and {micro} x {accum} x {ranks} ranks are {product}; {stops}."
-        yield Finding("ZP207", ERROR, place, said, f"Say {product}, or leave one of the three out.")
+        out = "." if reading.kind == "torchtitan" else ", or leave one of the three out."
+        yield Finding("ZP207", ERROR, place, said, f"Say {product}{out}")

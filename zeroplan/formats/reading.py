@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from zeroplan.core.findings import ERROR, WARNING, Finding, Place
@@ -15,6 +16,8 @@ LARGEST_CONFIG = 2**20
 DEEPEST, MOST_KEYS = 40, 300
 """Levels, and keys of one section; real ones have 3 and some dozens."""
 AUTO = "auto"
+SLIP = 0.85
+"""How alike a key is to one that is read, so that it is taken for a slip of it."""
 YES, NO = ("true", "yes", "on", "1", "y", "t"), ("false", "no", "off", "0", "n", "f", "", "null", "none", "~")
 """What YAML, and the parsers behind it, take for true and for false or nothing."""
 
@@ -35,6 +38,8 @@ class Reading:
     """Whether what is not said of batch sizes follows from what is, and not from a launcher."""
     replicas: int = 1
     """Groups that each divide the states among themselves, where the file says it but not how large they are."""
+    quiet: bool = False
+    """Whether gradients are reduced in the last micro-batch of a step only, where the framework leaves the choice."""
     half: str = ""
     """bf16 or fp16, where the file says in which 16 bits it computes."""
 
@@ -122,6 +127,11 @@ def check_depth(text: str, path: str) -> None:
 def _names(line: str, name: str) -> bool:
     bare = line.lstrip()
     return f'"{name}"' in line or (bare.startswith(name) and bare[len(name) :].lstrip().startswith((":", "=", "]")))
+
+
+def misspelt(name: str, known: Sequence[str]) -> bool:
+    """Whether a key looks like a slip of a known one."""
+    return bool(get_close_matches(name[:60].lower(), [each.lower() for each in known], n=1, cutoff=SLIP))
 
 
 def alike(name: str, known: frozenset[str]) -> str:

@@ -23,7 +23,7 @@ def read_torchtitan(path: str, hidden: int | None = None) -> Reading:  # noqa: A
 
     Raises InputError where it is no TOML, or nested too deeply.
     """
-    text = read_bytes(path, LARGEST_CONFIG).decode("utf-8", errors="replace")
+    text = read_bytes(path, LARGEST_CONFIG).decode("utf-8-sig", errors="replace")
     check_depth(text, path)
     try:
         data = tomllib.loads(text)
@@ -50,7 +50,8 @@ class _Reader(Reader):
         self._precision(training)
         self._checkpointing(self.section(data, "activation_checkpoint"), training)
         self._compile(data, training)
-        self._optimizer(self.section(data, "optimizer"), keys.PARALLEL in data)
+        recent = keys.PARALLEL in data or "compile" in data or "local_batch_size" in training
+        self._optimizer(self.section(data, "optimizer"), recent)
         self._quantised(data)
         return self.reading
 
@@ -156,9 +157,12 @@ class _Reader(Reader):
             options["recipe"], self.reading.half = "fp32-adam", ""  # autocast only since 2025-06-16
 
     def _checkpointing(self, section: Mapping[str, Any], training: Mapping[str, Any]) -> None:
-        mode = word_of(section.get("mode", "selective"))
+        mode = text_of(section.get("mode", "selective"))
         option = text_of(section.get("selective_ac_option", "2"))
         path = "activation_checkpoint.mode"
+        if mode == "selective" and not isinstance(section.get("selective_ac_option", "2"), str):
+            said = f"{option} is a number; torchtitan takes a text, and stops."
+            self.found("ZP201", ERROR, "activation_checkpoint.selective_ac_option", said, f'Write "{option}".')
         if not section and "enable_selective_ac" in training:
             self.not_modelled("training.enable_selective_ac", "selective checkpointing of that version is not modelled")
         elif mode == "full" or (mode == "selective" and option in ("0", "1")):

@@ -150,8 +150,6 @@ SECTIONS = {
 """Keys by section; keys with a dot are tables in tables."""
 FREE = ("hf_transformers", "data", "encoder", "inference", "float8", "mx")
 """Sections of extensions, and of quantisation, whose keys are not looked at."""
-MARKS = ("training", "parallelism", "activation_checkpoint", "experimental", "checkpoint", "optimizer")
-"""Sections by which the format is recognised."""
 PARALLEL = "parallelism"
 OLD = {
     ("training", "sequence_parallel_degree"): ("parallelism.tensor_parallel_degree", "2024-03-25"),

@@ -7,7 +7,6 @@ LLaMA-Factory) have arguments of their own beside them, of which the model, its 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,17 @@ from zeroplan.formats import trainer_keys as keys
 from zeroplan.formats.deepspeed import deepspeed_text, read_deepspeed
 from zeroplan.formats.deepspeed_keys import BATCH
 from zeroplan.formats.files import read_bytes
-from zeroplan.formats.reading import Reader, Reading, text_of, word_of
+from zeroplan.formats.reading import Reader, Reading, alike, misspelt, text_of, word_of
 from zeroplan.formats.trainer_fsdp import CONFIG, read_trainer_fsdp
+from zeroplan.formats.trainer_scripts import Script, script_of
 from zeroplan.formats.yaml_mapping import LARGEST_YAML, json_of, mapping
 
 NOTHING = ("null", "", "false")
-MISSPELT = 0.9
-"""How alike a key is to one that is read, so that it is taken for a slip: scripts have keys of their own."""
 
 
 def read_trainer(path: str, hidden: int | None = None) -> Reading:
     """A file of training arguments as a plan; raises InputError where it is no mapping."""
-    text = read_bytes(path, LARGEST_YAML).decode("utf-8", errors="replace")
+    text = read_bytes(path, LARGEST_YAML).decode("utf-8-sig", errors="replace")
     return _Reader(path, text, hidden).read(mapping(text, path, typed=True))
 
 
@@ -38,27 +36,32 @@ class _Reader(Reader):
     def __init__(self, path: str, text: str, hidden: int | None) -> None:
         super().__init__(path, text, "trainer", "ddp")
         self._hidden = hidden
+        self.pure = False
 
     def read(self, data: Mapping[str, Any]) -> Reading:
         options = self.reading.options
         for key in data:
-            close = get_close_matches(key, keys.MEMORY, n=1, cutoff=MISSPELT)
-            if close and key not in keys.MEMORY:
-                self.found("ZP201", WARNING, key, f"is not read. Did you mean {close[0]}?")
-        self._beside(data)
+            if key in keys.REMOVED:
+                said = f"was removed from transformers before 5.24{keys.REMOVED[key]}."
+                self.found("ZP205", WARNING, key, said)
+            elif key not in keys.KNOWN and misspelt(key, keys.MEMORY):
+                self.found("ZP201", WARNING, key, f"is not read.{alike(key, frozenset(keys.MEMORY))}")
+        script = script_of(data)
+        self._beside(data, script)
+        data = {**script.defaults(data), **data}
         options["micro_batch"] = str(self.whole(data, "per_device_train_batch_size", keys.BATCH, least=1))
         options["grad_accum"] = str(self.whole(data, "gradient_accumulation_steps", 1, least=1))
-        options["loss"] = "linear" if self.flag(data, "use_liger_kernel") else "hf"
-        if options["loss"] == "linear":
-            options["fused"] = "norm,mlp"
-        if self.flag(data, "torch_compile"):
+        self._liger(data)
+        if self.flag(data, "torch_compile") or word_of(data.get("torch_compile_backend")) not in NOTHING:
             options["compiled"] = "model"
         checkpoints = [
             key for key in ("activation_checkpointing", "gradient_checkpointing") if data.get(key) is not None
         ]
-        if checkpoints and self.flag(data, checkpoints[0]):
+        if self.flag(data, checkpoints[0]) if checkpoints else script.checkpoints:
             options["recompute"] = "full"
         precision = self._precision(data)
+        self.pure = self.flag(data, "pure_bf16")
+        self.reading.quiet = not self._synchronises(data)
         read_optimizer(self, data, "optim")
         parallel = [key for key in ("fsdp", "deepspeed") if word_of(data.get(key)) not in NOTHING and data[key] != []]
         if len(parallel) > 1:
@@ -73,12 +76,32 @@ class _Reader(Reader):
             self._recipe(precision)
         return self.reading
 
-    def _beside(self, data: Mapping[str, Any]) -> None:
-        """The model, its length and adapters, where a script says them."""
+    def _liger(self, data: Mapping[str, Any]) -> None:
+        """Fused kernels: all that liger applies by itself, or those of its configuration."""
+        options = self.reading.options
+        options["loss"] = "hf"
+        if not (self.flag(data, "use_liger_kernel") or self.flag(data, "enable_liger_kernel")):
+            return
+        said = self.section(data, "liger_kernel_config")
+        if self.flag(said, "fused_linear_cross_entropy", default=True):
+            options["loss"] = "linear"
+        elif self.flag(said, "cross_entropy"):
+            options["loss"] = "fused"
+        parts = [part for key, part in keys.LIGER.items() if self.flag(said, key, default=True)]
+        options.update({"fused": ",".join(parts)} if parts else {})
+
+    def _beside(self, data: Mapping[str, Any], script: Script) -> None:
+        """The model, its length and adapters, where a script says them or has them by default."""
         for option, names in (("model", keys.MODEL), ("seq_len", keys.SEQUENCE)):
             found = [text_of(data[name]) for name in names if word_of(data.get(name)) not in NOTHING]
             if found:
                 self.reading.options[option] = found[0]
+        if script.seq_len:
+            self.reading.options.setdefault("seq_len", str(script.seq_len))
+        if script.adapter:
+            self.not_modelled(script.adapter, "training a part of the model is not modelled")
+        if script.beside:
+            self.not_modelled(script.beside, "a second model may stand beside the trained one, which is not modelled")
         for key, whole in keys.ADAPTERS.items():
             if key in data and word_of(data[key]) not in whole:
                 self.not_modelled(key, "training a part of the model is not modelled")
@@ -92,6 +115,11 @@ class _Reader(Reader):
             self.not_modelled(CONFIG, f"{printable(given)} is another file, which is not read")
             return {**data, CONFIG: None}
         return {**data, CONFIG: mapping(given, self.reading.path, typed=True)}
+
+    def _synchronises(self, data: Mapping[str, Any]) -> bool:
+        """Whether gradients are reduced in every micro-batch."""
+        section = self.section(self.section(data, "accelerator_config"), "gradient_accumulation_kwargs")
+        return self.flag(section, "sync_each_batch")
 
     def _precision(self, data: Mapping[str, Any]) -> str:
         on = [name for name in ("bf16", "fp16") if self.flag(data, name)]
@@ -110,6 +138,8 @@ class _Reader(Reader):
         elif mixed:
             if options["framework"] == "fsdp2":
                 options["set"] = ("reduce_16bit=true",)
+            if self.pure:
+                options.update(recipe="pure-bf16", set=())
             return
         said = "weights keep the checkpoint's type: taken are fp32 ones; 16-bit ones take half."
         self.found("ZP302", NOTE, "bf16" if not mixed else precision, said)

@@ -11,8 +11,8 @@ from zeroplan.core.scheme import PLACES
 from zeroplan.errors import InputError
 from zeroplan.formats.deepspeed_keys import NUMBERS, ZERO
 
-REDUCE_16BIT = "reduce_16bit"
-"""What accelerate's mixed precision always is."""
+REDUCE_16BIT, NO_SYNC = "reduce_16bit", "no_sync"
+"""What accelerate's mixed precision, and its accumulation, always are."""
 NVME = "/local_nvme"
 """Where a file says that disks are: it has to say something, and only the user knows."""
 RECOMPUTE = "recompute {}: the model's or the trainer's gradient checkpointing."
@@ -147,7 +147,9 @@ def _plugin(plan: Plan) -> dict[str, Any]:
 
 def _fsdp(plan: Plan) -> dict[str, Any]:
     version, stage, scheme = int(plan.framework.name[-1]), plan.strategy.stage, plan.scheme
-    _check_told(plan, {REDUCE_16BIT}, set())
+    _check_told(plan, {REDUCE_16BIT, NO_SYNC}, set())
+    if plan.accumulating and NO_SYNC not in scheme.switches:
+        raise InputError(f"--set {NO_SYNC}", "accelerate reduces once a step.", "Leave it out.")
     if version == 2 and plan.recipe.name == "fsdp-mixed" and REDUCE_16BIT not in scheme.switches:
         raise InputError(f"--set {REDUCE_16BIT}", "accelerate reduces gradients in 16 bits.", "Leave it out.")
     if scheme.hpz:

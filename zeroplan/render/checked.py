@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # types only
 
 STYLES = {ERROR: BAD, WARNING: WARN, NOTE: DIM}
 SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
+OPTIONS = {"compiled": "compile"}
+"""Options that have another name than what they say."""
 HOME = "https://pypi.org/project/zeroplan/"
 
 
@@ -59,9 +61,8 @@ def _number(each: Checked, severity: str) -> int:
 def _understood(each: Checked) -> str:
     said = []
     for name, value in each.options.items():
-        text = ",".join(value) if isinstance(value, tuple) else str(value)
-        if text:
-            said.append(f"--{name.replace('_', '-')} {text}")
+        texts = value if isinstance(value, tuple) else (str(value),)
+        said += [f"--{OPTIONS.get(name, name.replace('_', '-'))} {text}" for text in texts if text]
     return " ".join(said)
 
 

@@ -1,0 +1,126 @@
+"""One configuration file judged: what it asks for as a question, under what is typed, and the answer to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from zeroplan.cli.asking import Asked, ask, no_cards
+from zeroplan.cli.typed import typed
+from zeroplan.core.findings import ERROR, NOTE, SEVERITIES, WARNING, Finding, Place, of_answer, worst
+from zeroplan.core.question import Question
+from zeroplan.core.verdict import CardAnswer, fit
+from zeroplan.errors import InputError, one_line, printable
+from zeroplan.formats.configs import read_config
+from zeroplan.formats.derived import batch_findings, derived_batch, derived_groups
+from zeroplan.formats.models import known_name, width_of
+from zeroplan.formats.presets import Presets
+from zeroplan.render.checked import Checked
+
+if TYPE_CHECKING:
+    from zeroplan.cli.given import Given
+    from zeroplan.formats.reading import Reading
+
+NO_SYNC = "no_sync=true"
+UNCERTAIN = "whether it fits is not judged while there are errors: what is asked for is not certain."
+
+
+def judged(file: str, given: Given, kind: str | None, hidden: int | None) -> Checked:
+    """A file read, and whether its plan fits, where it has no errors and enough is said.
+
+    Raises InputError where it cannot be read, or what is typed is wrong.
+    """
+    reading = read_config(file, hidden, kind)
+    if (own := _own_width(reading, given)) is not None:
+        reading = read_config(file, own, kind)
+    place, why, asked = Place(one_line(file)), list[Finding](), None
+    wanted = _wanted(reading, given)
+    if not reading.unmodelled and worst(reading.findings) != ERROR:
+        asked, why = _asked(wanted, given, reading)
+    if asked and (derived := _derived(reading, asked.question.gpus)):
+        reading.options.update(derived)
+        asked, why = _asked(cast("Given", {**wanted, **derived}), given, reading)
+    question = asked.question if asked else None
+    findings = [*reading.findings, *why, *(batch_findings(reading, question.gpus) if question else ())]
+    if worst(findings) == ERROR:
+        question = None
+        findings.append(Finding("ZP303", NOTE, place, UNCERTAIN))
+    answers = fit(question) if question else ()
+    findings += _of_answers(question, answers, reading, place)
+    findings.sort(key=lambda each: SEVERITIES.index(each.severity))
+    return Checked(
+        path=file,
+        kind=reading.kind,
+        options=reading.options,
+        findings=findings,
+        question=question,
+        answers=answers,
+        node=asked.node if asked else None,
+    )
+
+
+def _of_answers(
+    question: Question | None, answers: tuple[CardAnswer, ...], reading: Reading, place: Place
+) -> list[Finding]:
+    if question is None:
+        return []
+    found = [each for answer in answers for each in of_answer(question, answer, place, reading.half)]
+    if not question.counts_activations:
+        lacking = "--seq-len" if question.model.architecture else "--model and --seq-len"
+        said = "activations are not counted: whether it fits is said of states and buffers alone."
+        found.append(Finding("ZP303", NOTE, place, said, f"Give {lacking}."))
+    return found
+
+
+def _derived(reading: Reading, gpus: int) -> dict[str, str]:
+    """What follows from the number of GPUs, and is not typed."""
+    found = {**derived_batch(reading, gpus), **derived_groups(reading, gpus)}
+    return {name: value for name, value in found.items() if not typed(name)}
+
+
+def _wanted(reading: Reading, given: Given) -> Given:
+    """What is typed over what the file says; of a model it has to be one that is known."""
+    options, presets = reading.options, Presets(given["presets"])
+    named = options.get("model")
+    if named is not None and not presets.knows("model", known_name(named, presets)):
+        said, mend = f"the model {printable(named)} is not one that zeroplan knows.", "Give --model, or --params."
+        reading.findings.append(Finding("ZP302", NOTE, Place(one_line(reading.path)), said, mend))
+        del options["model"]
+    aside = {"model", "params"} if given["model"] or given["params"] else set[str]()
+    wanted: dict[str, Any] = {**given}
+    wanted |= {
+        name: value for name, value in options.items() if name not in aside and (name == "framework" or not typed(name))
+    }
+    if reading.quiet and options["framework"].startswith("fsdp") and wanted["grad_accum"].strip() != "1":
+        options["set"] = (*options.get("set", ()), NO_SYNC)
+    wanted["set"] = (*options.get("set", ()), *given["set"])
+    return cast("Given", wanted)
+
+
+def _own_width(reading: Reading, given: Given) -> int | None:
+    """The width of the model that the file names, where none is given."""
+    named = reading.options.get("model")
+    if given["model"] or given["params"] or named is None:
+        return None
+    presets = Presets(given["presets"])
+    name = known_name(named, presets)
+    return width_of(name, presets) if presets.knows("model", name) else None
+
+
+def _asked(wanted: Given, given: Given, reading: Reading) -> tuple[Asked | None, list[Finding]]:
+    """The file's plan as a question; None, and why, where not enough is said or it is not modelled."""
+    place = Place(one_line(reading.path))
+    options = {
+        "--model or --params": wanted["model"] or wanted["params"],
+        "--gpus": wanted["gpus"],
+        "--gpu": wanted["gpu"] or wanted["memory"] or wanted["node"],
+    }
+    if lacking := [option for option, there in options.items() if not there]:
+        what = {"--model or --params": "the model", "--gpus": "how many GPUs there are", "--gpu": "their kind"}
+        said = f"whether it fits is not judged: the file does not say {' or '.join(what[name] for name in lacking)}."
+        return None, [Finding("ZP303", NOTE, place, said, f"Give {', '.join(lacking)}.")]
+    try:
+        return ask(wanted, otherwise=no_cards), []
+    except InputError as error:
+        said_by_file = {name: wanted[name] for name in ("gpus", "model", "params")}
+        ask(cast("Given", {**given, **said_by_file}), otherwise=no_cards)  # raises where what is typed is at fault
+        return None, [Finding("ZP301", WARNING, place, f"is not modelled: {fault}") for fault in error.faults]
