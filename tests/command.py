@@ -7,7 +7,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-CLEAN = {k: v for k, v in os.environ.items() if not k.startswith("ZEROPLAN_")}
+OF_THE_MACHINE = ("ZEROPLAN_", "SLURM_", "TORCHELASTIC_", "HF_", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES")
+CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(OF_THE_MACHINE)}
 SCREEN = {**CLEAN, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", "TERM": "dumb"}
 GOOD = ["--params", "7.5e9", "--gpus", "64"]
 """A good question."""
@@ -23,7 +24,7 @@ class Ran:
     stderr: str
 
 
-def run(*args: str, **environment: str) -> Ran:
+def run(*args: str, cwd: str | None = None, **environment: str) -> Ran:
     """Run `zeroplan ARGS` in a process of its own, 80 columns wide, without colour."""
     done = subprocess.run(
         [sys.executable, "-m", "zeroplan", *args],
@@ -33,6 +34,7 @@ def run(*args: str, **environment: str) -> Ran:
         env={**SCREEN, **environment},
         timeout=60,
         check=False,
+        cwd=cwd,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
 

@@ -162,6 +162,41 @@ def test_a_bucket_larger_than_the_model(tmp_path: Path) -> None:
         assert [each["code"] for each in found["findings"]] == [*codes, "ZP303"]
 
 
+@pytest.mark.parametrize(("half", "codes"), [("bf16", {"ZP108"}), ("fp16", set())])
+def test_bf16_on_a_card_without_it(tmp_path: Path, half: str, codes: set[str]) -> None:
+    file = tmp_path / "ds_config.json"
+    config = {half: {"enabled": True}, "zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": 1}
+    file.write_text(json.dumps(config), "utf-8")
+    asked = ["--params", "1e9", "--gpus", "8", "--gpu", "v100-32gb", "--format", "json"]
+    [found] = json.loads(run("check", str(file), *asked).stdout)["results"]
+    assert {each["code"] for each in found["findings"]} & {"ZP108"} == codes
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        ("a.json", '{"a": "\\n[training]", "zero_optimization": {}}', "deepspeed"),
+        ("a.yaml", "\ufeffoutput_dir: x\nsave_strategy: no\n", "trainer"),
+        ("a.yaml", "output_dir: x\nper_device_train_batch_size: 1\nmixed_precision: bf16\n", "trainer"),
+        ("a.toml", "[ training ]\n", "torchtitan"),
+        ("a.yaml", "base_model: x\nmicro_batch_size: 1\nnum_processes: 8\n", "axolotl"),
+        ("a.json", '{"fsdp_config": {}, "distributed_type": "FSDP"}', "accelerate"),
+    ],
+)
+def test_the_format_is_that_of_most_keys(tmp_path: Path, name: str, text: str, kind: str) -> None:
+    file = tmp_path / name
+    file.write_text(text, "utf-8")
+    assert json.loads(run("check", str(file), "--format", "json").stdout)["results"][0]["kind"] == kind
+
+
+def test_no_format_takes_long(tmp_path: Path) -> None:
+    """Texts that make a careless pattern or lookup take minutes; each ends well within the minute of a test's run."""
+    for number, text in enumerate(("{" + "a" * 10**6, "{" + "a " * 10**5, "[training]\n" + "a.\n" * 10**4)):
+        file = tmp_path / f"{number}.json"
+        file.write_text(text, "utf-8")
+        assert run("check", str(file)).status == 2
+
+
 def test_a_file_with_errors_gets_no_verdict(tmp_path: Path) -> None:
     """Stage 'three' is read as 0: a verdict on it would be of another plan."""
     file = tmp_path / "ds_config.json"

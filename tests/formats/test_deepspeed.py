@@ -84,6 +84,12 @@ def test_an_unknown_key_of_zero_is_an_error_with_the_likely_one() -> None:
     assert found.options["offload"] == ("optimizer=cpu",)
 
 
+def sizes_of(reading: Reading) -> dict[str, int]:
+    """The batch sizes in the file."""
+    said = (name for name in ("micro_batch", "grad_accum") if name in reading.options)
+    return {name: int(reading.options[name]) for name in said}
+
+
 def test_a_boolean_is_stage_1() -> None:
     found = read("boolean-stage")
     assert found.options["stage"] == ("1",)
@@ -142,7 +148,7 @@ def test_batch_sizes_multiply(tmp_path: Path, batch: int, micro: int, accum: int
         "train_micro_batch_size_per_gpu": micro,
         "gradient_accumulation_steps": accum,
     }
-    found = list(batch_findings(written(tmp_path, config), gpus))
+    found = list(batch_findings(reading := written(tmp_path, config), sizes_of(reading), gpus))
     assert [each.code for each in found] == ([] if right else ["ZP207"])
 
 
@@ -269,13 +275,13 @@ def test_what_deepspeed_takes_is_no_error(tmp_path: Path) -> None:
 )
 def test_batch_sizes_that_are_not_said_follow(tmp_path: Path, config: dict[str, Any], derived: dict[str, str]) -> None:
     found = written(tmp_path, config)
-    assert derived_batch(found, 8) == derived
-    assert not list(batch_findings(found, 8))
+    assert derived_batch(found, sizes_of(found), 8) == derived
+    assert not list(batch_findings(found, sizes_of(found), 8))
 
 
 def test_a_total_that_does_not_divide_is_refused(tmp_path: Path) -> None:
     found = written(tmp_path, {"train_batch_size": 100, "train_micro_batch_size_per_gpu": 1})
-    assert [each.code for each in batch_findings(found, 8)] == ["ZP207"]
+    assert [each.code for each in batch_findings(found, sizes_of(found), 8)] == ["ZP207"]
 
 
 def test_huge_numbers_and_many_keys_are_refused_in_a_line(tmp_path: Path) -> None:

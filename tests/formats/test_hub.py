@@ -36,7 +36,11 @@ def header() -> bytes:
         size = rows * columns * 2
         found[name] = {"dtype": "BF16", "shape": [rows, columns], "data_offsets": [at, at + size]}
         at += size
-    text = json.dumps(found).encode()
+    return _file(found)
+
+
+def _file(header: object) -> bytes:
+    text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text
 
 
@@ -47,6 +51,9 @@ FILES = {
     "/me/bare": {"model.safetensors": header()},
     "/me/empty": {"README.md": b"nothing"},
     "/me/broken": {"config.json": b"{"},
+    "/me/warned": {"config.json": json.dumps(LLAMA).encode()},
+    "/me/odd": {"model.safetensors": _file({"a": {"dtype": "BF16", "shape": 4, "data_offsets": 5}})},
+    "/me/list": {"model.safetensors": _file([])},
     "/me/huge": {"config.json": b"{}"},
 }
 
@@ -88,7 +95,8 @@ class Hub(BaseHTTPRequestHandler):
             start, _, end = asked.removeprefix("bytes=").partition("-")
             part = content[int(start) : int(end) + 1 if end else None]
         length = size or len(part)
-        headers = {"ETag": '"abc"', "X-Repo-Commit": COMMIT, "Content-Length": str(length)}
+        more = {"X-HF-Warning": "x; \x1b[31mred"} if "warned" in self.path else {}
+        headers = {**more, "ETag": '"abc"', "X-Repo-Commit": COMMIT, "Content-Length": str(length)}
         if asked:
             headers["Content-Range"] = f"bytes {start}-{int(start) + len(part) - 1}/{len(content)}"
         self._end(206 if asked else 200, headers, part if body else b"")
@@ -152,6 +160,33 @@ def test_a_token_opens_what_is_gated(hub: dict[str, str]) -> None:
     assert (shut.status, shut.stdout) == (2, "")
     assert "is gated on the Hub. Ask for access on its page, and set HF_TOKEN." in shut.stderr
     assert fit("me/gated", {**hub, "HF_TOKEN": "secret"}).status == 0
+
+
+def test_a_revision_can_have_slashes(hub: dict[str, str]) -> None:
+    fit("me/known@refs/pr/1", hub)
+    assert any("/resolve/refs%2Fpr%2F1/" in path for path, _ in Hub.seen)
+
+
+def test_a_path_that_is_not_there_is_not_asked_for(hub: dict[str, str], tmp_path: Path) -> None:
+    """Its first part is a folder here: the name of what is in it is nobody's business."""
+    (tmp_path / "models").mkdir()
+    ran = run("fit", "--model", "models/llama", "--gpus", "8", cwd=str(tmp_path), **hub)
+    assert (ran.status, Hub.seen) == (2, [])
+
+
+def test_a_preset_of_a_near_name_is_named(hub: dict[str, str]) -> None:
+    assert "Did you mean llama-3.1-8b" in fit("meta-llama/llama-3.1-8bb", hub).stderr
+
+
+@pytest.mark.parametrize("name", ["me/odd", "me/list"])
+def test_headers_that_are_none_are_refused(hub: dict[str, str], name: str) -> None:
+    ran = fit(name, hub)
+    assert (ran.status, ran.stdout, "Traceback" in ran.stderr) == (2, "", False)
+
+
+def test_warnings_of_a_server_do_not_reach_the_terminal(hub: dict[str, str]) -> None:
+    ran = fit("me/warned", hub)
+    assert (ran.status, ran.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("name", ["me/new", "me/bare"])

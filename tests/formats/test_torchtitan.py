@@ -113,10 +113,31 @@ def test_what_is_wrong_is_found(tmp_path: Path, text: str, finding: tuple[str, s
     assert finding in told(written(tmp_path, text, "job.toml"))
 
 
-@pytest.mark.parametrize("text", ["[training\n", "[training]\na = " + "[" * 99, "[training]\na = 1\na = 2\n"])
+@pytest.mark.parametrize(
+    "text", ["[training\n", "[training]\na = " + "[" * 99, "[training]\na = 1\na = 2\n", "a." * 9999 + "a = 1"]
+)
 def test_what_is_no_toml_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(InputError, match=r"job.toml: is n"):
+    with pytest.raises(InputError, match=r"job.toml: (is n|has a key)"):
         written(tmp_path, text, "job.toml", kind="torchtitan")
+
+
+def test_one_fault_is_one_finding(tmp_path: Path) -> None:
+    found = written(tmp_path, "model = 3\nparallelism = 4\n[training]\n", "job.toml")
+    assert [each.place.key for each in found.findings].count("parallelism") == 1
+
+
+def test_a_typed_batch_is_what_the_accumulation_follows_from(tmp_path: Path) -> None:
+    file = tmp_path / "job.toml"
+    file.write_text(
+        "[model]\nflavor = '8B'\n[training]\nlocal_batch_size = 1\nglobal_batch_size = 16\n"
+        "[activation_checkpoint]\nmode = 'full'\n",
+        "utf-8",
+    )
+    asked = ["check", str(file), "--gpus", "8", "--gpu", "h100", "--format", "json"]
+    for micro, accum, codes in (("1", 2, set()), ("2", 1, set()), ("3", None, {"ZP207"})):
+        [found] = json.loads(run(*asked, "--micro-batch", micro).stdout)["results"]
+        assert {each["code"] for each in found["findings"]} & {"ZP207"} == codes
+        assert (found["request"] or {"grad_accum": None})["grad_accum"] == accum
 
 
 def test_replicas_and_a_global_batch_follow_from_the_gpus(tmp_path: Path) -> None:

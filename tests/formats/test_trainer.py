@@ -173,6 +173,13 @@ def test_a_deepspeed_file_that_says_otherwise_stops_the_trainer(
     assert ("ZP207", "error", key) in told(found)
 
 
+def test_a_deepspeed_file_outside_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 3}}', "utf-8")
+    (tmp_path / "inside").mkdir()
+    with pytest.raises(InputError, match="not a file here or below"):
+        written(tmp_path / "inside", BASE + "deepspeed: ../ds.json\n")
+
+
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "missing.json", "'a\\0b'", "a\x1b[31m"])
 def test_files_elsewhere_are_not_read(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError) as error:
@@ -190,6 +197,9 @@ def test_files_elsewhere_are_not_read(tmp_path: Path, name: str) -> None:
         + "\ndeepspeed: {zero_optimization: *k11}\n",
         "fsdp: &b [*b]\n",
         "null: 3\n",
+        f"gradient_accumulation_steps: 0x{'f' * 6000}\n",
+        f"gradient_accumulation_steps: {':'.join(['1'] * 4000)}\n",
+        f"fsdp: [{', '.join(['zz'] * 20000)}]\n",
     ],
 )
 def test_hostile_yaml_is_refused_or_harmless(tmp_path: Path, tail: str) -> None:
@@ -207,6 +217,15 @@ def test_the_model_of_the_file_is_asked_for(tmp_path: Path) -> None:
         run("check", str(file), "--params", "1e9", "--gpus", "8", "--gpu", "h100", "--format", "json").stdout
     )["results"]
     assert typed["request"]["params"] == 10**9
+
+
+def test_a_model_of_the_file_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gpt2").mkdir()
+    (tmp_path / "sft.yaml").write_text(BASE + "model_name_or_path: gpt2\n")
+    ran = run("check", "sft.yaml", "--format", "json")
+    assert ran.status == 0
+    assert "ZP302" in ran.stdout
 
 
 def test_an_unknown_model_is_said(tmp_path: Path) -> None:

@@ -86,6 +86,49 @@ def test_what_the_file_does_not_say_is_said_beside_it() -> None:
     assert "stage 1 under deepspeed fits" in alone.stderr
 
 
+def test_every_part_of_the_plan_that_the_file_lacks_is_said() -> None:
+    more = ["--recompute", "full", "--offload", "activations=cpu", "--optimizer-kernel", "loop", "--compile", "all"]
+    ran = run("config", "deepspeed", *LLAMA, *more, "--loss", "chunked", "--attention", "eager", "--fused", "norm")
+    for part in ("seq-len 4096", "recompute full", "activations=cpu", "kernel loop", "compile all", "loss chunked"):
+        assert part in ran.stderr
+    assert "attention eager" in ran.stderr
+    assert "fused norm" in ran.stderr
+
+
+def test_a_tight_plan_is_said_to_be() -> None:
+    asked = ["--params", "17.3e9", "--gpus", "8", "--gpu", "h100", "--stage", "2", "--framework", "deepspeed"]
+    found = answer("fit", *asked)["results"][0]["stages"][0]["verdict"]
+    ran = run("config", "deepspeed", *asked)
+    assert (found, "is tight" in ran.stderr) == ("tight", True)
+
+
+def test_one_gpu_is_not_several() -> None:
+    asked = ["--params", "1e9", "--gpus", "1", "--gpu", "h100", "--framework", "ddp"]
+    assert yaml.safe_load(run("config", "accelerate", *asked).stdout)["distributed_type"] == "NO"
+
+
+def test_disks_have_a_path() -> None:
+    asked = ["--params", "7e9", "--gpus", "8", "--node", "dgx-a100-80gb", "--stage", "3", "--offload"]
+    plugin = yaml.safe_load(run("config", "accelerate", *asked, "optimizer=nvme").stdout)["deepspeed_config"]
+    assert plugin["offload_optimizer_nvme_path"] == "/local_nvme"
+    buffer = ["params=cpu", "--set", "buffer_size=1e8"]
+    assert "is of offload_param on NVMe" in run("config", "deepspeed", *asked, *buffer).stderr
+
+
+def test_a_plan_of_another_framework_is_written_with_its_own_recipe(tmp_path: Path) -> None:
+    saved = tmp_path / "plan.json"
+    saved.write_text(run("fit", *PLAIN, "--format", "json").stdout, "utf-8")
+    ran = run("config", "deepspeed", "--plan", str(saved))
+    assert json.loads(ran.stdout)["bf16"] == {"enabled": True}
+
+
+def test_fsdp_files_are_of_stages_2_and_3() -> None:
+    small = ["--params", "1e9", "--gpus", "8", "--gpu", "h100"]
+    assert "stage 2 under fsdp2 fits" in run("config", "fsdp2", *small).stderr
+    ran = run("config", "fsdp2", *small, "--stage", "0")
+    assert (ran.status, "stages 2 and 3" in ran.stderr) == (2, True)
+
+
 def test_a_card_without_bf16_gets_fp16() -> None:
     asked = ["--params", "1e9", "--gpus", "8", "--gpu", "v100-32gb"]
     assert json.loads(run("config", "deepspeed", *asked).stdout)["fp16"] == {"enabled": True}

@@ -224,7 +224,11 @@ def _named_card(presets: Presets, name: str, node: Node | None) -> Card:
             f"How many goes with --gpus {name.strip()[:12]}.",
         )
     gpu = presets.gpu(name)
-    asked = "" if name.strip().lower() == gpu.name else name.strip()
+    return card_in(presets, gpu, node, "" if name.strip().lower() == gpu.name else name.strip())
+
+
+def card_in(presets: Presets, gpu: Gpu, node: Node | None, asked: str = "") -> Card:
+    """A preset's GPU in a node, or in its usual one; raises InputError for a node of another GPU."""
     if node is None:
         return presets.card(gpu, asked)
     held = presets.gpu(node.gpu, f"node {node.name}, gpu").name
@@ -234,4 +238,4 @@ def _named_card(presets: Presets, name: str, node: Node | None) -> Card:
 
 
 def _own_card(usable_bytes: int) -> Gpu:
-    return Gpu(name="custom", title="your card", usable_bytes_stated=usable_bytes)
+    return Gpu(name="custom", title="your card", usable_bytes_stated=usable_bytes, bf16=None)

@@ -5,15 +5,17 @@ from functools import cache
 
 import click
 
+from zeroplan.cli.asking import card_in
 from zeroplan.core.hardware import Node
 from zeroplan.core.question import Card
-from zeroplan.errors import one_line
-from zeroplan.formats.launcher import counted_gpus
+from zeroplan.errors import InputError, one_line, printable
+from zeroplan.formats.launcher import HINT, counted_gpus
 from zeroplan.formats.nvidia_smi import gpu_of, listed_gpus
 from zeroplan.formats.presets import Presets
 
-AUTO = "auto"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+NONE = "NoDevFiles"
+"""What schedulers write where there is no device."""
 
 
 def auto_gpus() -> int:
@@ -21,11 +23,20 @@ def auto_gpus() -> int:
     found = counted_gpus(os.environ)
     if found:
         count, by = found
-    elif os.environ.get(VISIBLE):
-        count, by = len(os.environ[VISIBLE].split(",")), VISIBLE
+    elif VISIBLE in os.environ:
+        count, by = _visible(os.environ[VISIBLE]), VISIBLE
     else:
-        count, by = len(listed_gpus("--gpus auto", "Give the number: --gpus 64.")), "nvidia-smi, of this machine"
+        count, by = len(listed_gpus("--gpus auto", HINT)), "nvidia-smi, of this machine"
     _note(f"--gpus auto is {count}, by {by}.")
+    return count
+
+
+def _visible(text: str) -> int:
+    """The devices that CUDA sees: those before the first that is none."""
+    named = [part.strip() for part in text.split(",")]
+    count = next((at for at, name in enumerate(named) if not name[:1].isalnum() or name == NONE), len(named))
+    if not count:
+        raise InputError("--gpus auto", f"{VISIBLE} is {printable(text)}: no GPU is visible.", HINT)
     return count
 
 
@@ -37,7 +48,7 @@ def auto_cards(presets: Presets, node: Node | None) -> list[Card]:
         known = gpu.usable_bytes_stated is None
         taken = gpu.name if known else "a card of no preset: its total less the driver's share and a context"
         _note(f"--gpu auto is {taken}, by nvidia-smi ({one_line(listed.name)[:60]}, {listed.memory_mib} MiB).")
-        cards[listed] = presets.card(gpu) if node is None and known else Card(gpu=gpu, node=node)
+        cards[listed] = card_in(presets, gpu, node) if known else Card(gpu=gpu, node=node)
     return list(cards.values())
 
 

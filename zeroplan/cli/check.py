@@ -13,6 +13,7 @@ from zeroplan.cli.options import OUTPUT, QUESTION, GroupedCommand, GroupedOption
 from zeroplan.cli.planned import planned
 from zeroplan.core.findings import ERROR, SEVERITIES, WARNING, worst
 from zeroplan.errors import Faults
+from zeroplan.formats.configs import KINDS
 from zeroplan.formats.models import width_of
 from zeroplan.formats.presets import Presets
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from zeroplan.render.checked import Checked
 
 FORMATS = ("table", "json", "github", "sarif")
-KINDS = ("deepspeed", "accelerate", "trainer", "axolotl", "torchtitan")
 
 
 @click.command("check", cls=GroupedCommand, short_help="A configuration file, judged before the job starts.")

@@ -9,8 +9,8 @@ import click
 from zeroplan.cli import ANSWERED, NOTHING_FITS
 from zeroplan.cli.asking import ask, no_cards
 from zeroplan.cli.options import ACCOUNTING, GroupedCommand, GroupedOption, shared
-from zeroplan.cli.planned import planned
-from zeroplan.cli.typed import missing, typed
+from zeroplan.cli.planned import FOLLOW, default, planned
+from zeroplan.cli.typed import missing, parts, typed
 from zeroplan.core.findings import taken
 from zeroplan.core.verdict import TIGHT, CardAnswer, fit
 from zeroplan.errors import InputError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FRAMEWORKS = {"deepspeed": "deepspeed", "accelerate": "deepspeed", "fsdp2": "fsdp2"}
 """The formats, and the framework that each is of where none is typed."""
+SHARDED = ("2", "3")
 
 
 @click.command("config", cls=GroupedCommand, short_help="The configuration file of a plan that fits.")
@@ -46,11 +47,15 @@ def command(form: str, **given: Unpack[Given]) -> int:
     Exit status: 0 a plan that fits is written, 1 nothing fits, 2 a bad question.
     """
     given = planned(cast("Given", {"format": "json", "unit": "GB", **given}))
-    own = FRAMEWORKS[form]
+    own, of_plan = FRAMEWORKS[form], given["framework"]
     if form != "accelerate" and typed("framework") and given["framework"] != own:
         raise InputError("--framework", f"the format {form} is of {own}.", "Leave it out, or use accelerate.")
     if form != "accelerate" or given["framework"] in (None, "zero"):
         given["framework"] = own
+    if of_plan not in (None, given["framework"]) and not typed("framework"):
+        given |= {name: default(name) for name in FOLLOW if not typed(name)}  # type: ignore[typeddict-item]
+    if given["framework"].startswith("fsdp"):
+        given["stage"] = _sharded(given["stage"])
     if given["framework"] == "fsdp2" and given["recipe"] in (None, "fsdp-mixed"):
         given["set"] = (f"{REDUCE_16BIT}=true", *given["set"])
     if given["framework"].startswith("fsdp") and given["grad_accum"].strip() != "1":
@@ -73,6 +78,14 @@ def command(form: str, **given: Unpack[Given]) -> int:
     for sentence in written.untold:
         click.echo(f"zeroplan: not in the file: {sentence}", err=True)
     return ANSWERED
+
+
+def _sharded(stages: tuple[str, ...]) -> tuple[str, ...]:
+    """The stages of FSDP's files: 2 and 3, those of them that are asked for."""
+    asked = parts(stages) or list(SHARDED)
+    if not set(asked) <= set(SHARDED):
+        raise InputError("--stage", "FSDP's files are of stages 2 and 3.", "For 0: accelerate --framework ddp.")
+    return tuple(asked)
 
 
 def _written(form: str, answer: CardAnswer) -> Written:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, cast
 
 from zeroplan.cli.asking import Asked, ask, no_cards
 from zeroplan.cli.typed import typed
+from zeroplan.core.choices import LARGEST_BATCH
 from zeroplan.core.findings import ERROR, NOTE, SEVERITIES, WARNING, Finding, Place, of_answer, worst
 from zeroplan.core.question import Question
 from zeroplan.core.verdict import CardAnswer, fit
@@ -15,11 +17,13 @@ from zeroplan.formats.derived import batch_findings, derived_batch, derived_grou
 from zeroplan.formats.models import known_name, width_of
 from zeroplan.formats.presets import Presets
 from zeroplan.render.checked import Checked
+from zeroplan.units import parse_count
 
 if TYPE_CHECKING:
     from zeroplan.cli.given import Given
     from zeroplan.formats.reading import Reading
 
+MOST_NAME = 200
 NO_SYNC = "no_sync=true"
 UNCERTAIN = "whether it fits is not judged while there are errors: what is asked for is not certain."
 
@@ -36,11 +40,12 @@ def judged(file: str, given: Given, kind: str | None, hidden: int | None) -> Che
     wanted = _wanted(reading, given)
     if not reading.unmodelled and worst(reading.findings) != ERROR:
         asked, why = _asked(wanted, given, reading)
-    if asked and (derived := _derived(reading, asked.question.gpus)):
+    sizes = _sizes(reading, wanted) if asked else {}
+    if asked and (derived := _derived(reading, sizes, asked.question.gpus)):
         reading.options.update(derived)
         asked, why = _asked(cast("Given", {**wanted, **derived}), given, reading)
     question = asked.question if asked else None
-    findings = [*reading.findings, *why, *(batch_findings(reading, question.gpus) if question else ())]
+    findings = [*reading.findings, *why, *(batch_findings(reading, sizes, question.gpus) if question else ())]
     if worst(findings) == ERROR:
         question = None
         findings.append(Finding("ZP303", NOTE, place, UNCERTAIN))
@@ -71,9 +76,19 @@ def _of_answers(
     return found
 
 
-def _derived(reading: Reading, gpus: int) -> dict[str, str]:
+def _sizes(reading: Reading, wanted: Given) -> dict[str, int]:
+    """The batch sizes that are typed or in the file, as numbers; they have been asked with."""
+    said = {"micro_batch": wanted["micro_batch"], "grad_accum": wanted["grad_accum"]}
+    return {
+        name: parse_count(text, name, LARGEST_BATCH, "8")
+        for name, text in said.items()
+        if typed(name) or name in reading.options
+    }
+
+
+def _derived(reading: Reading, sizes: dict[str, int], gpus: int) -> dict[str, str]:
     """What follows from the number of GPUs, and is not typed."""
-    found = {**derived_batch(reading, gpus), **derived_groups(reading, gpus)}
+    found = {**derived_batch(reading, sizes, gpus), **derived_groups(reading, gpus)}
     return {name: value for name, value in found.items() if not typed(name)}
 
 
@@ -81,8 +96,8 @@ def _wanted(reading: Reading, given: Given) -> Given:
     """What is typed over what the file says; of a model it has to be one that is known."""
     options, presets = reading.options, Presets(given["presets"])
     named = options.get("model")
-    if named is not None and not presets.knows("model", known_name(named, presets)):
-        said, mend = f"the model {printable(named)} is not one that zeroplan knows.", "Give --model, or --params."
+    if named is not None and not _is_preset(named, presets):
+        said, mend = f"the model {printable(named)} is not a preset of zeroplan's.", "Give --model, or --params."
         reading.findings.append(Finding("ZP302", NOTE, Place(one_line(reading.path)), said, mend))
         del options["model"]
     aside = {"model", "params"} if given["model"] or given["params"] else set[str]()
@@ -102,8 +117,12 @@ def _own_width(reading: Reading, given: Given) -> int | None:
     if given["model"] or given["params"] or named is None:
         return None
     presets = Presets(given["presets"])
-    name = known_name(named, presets)
-    return width_of(name, presets) if presets.knows("model", name) else None
+    return width_of(known_name(named, presets), presets) if _is_preset(named, presets) else None
+
+
+def _is_preset(name: str, presets: Presets) -> bool:
+    """Whether a name in a file is a preset's; a path of that name here is not the file's to open."""
+    return presets.knows("model", known_name(name, presets)) and not os.path.exists(name[:MOST_NAME])
 
 
 def _asked(wanted: Given, given: Given, reading: Reading) -> tuple[Asked | None, list[Finding]]:

@@ -44,7 +44,7 @@ def worst(findings: list[Finding]) -> str | None:
 def of_answer(question: Question, answer: CardAnswer, place: Place, half: str = "") -> Iterator[Finding]:
     """What the answer for one card says of a plan that computes in `half`: bf16, fp16, or empty."""
     [stage] = answer.stages
-    if half == "bf16" and not answer.card.gpu.bf16:
+    if half == "bf16" and answer.card.gpu.bf16 is False:
         said = f"bf16 is on, and {answer.card.gpu.title} has no matrix units for it: refused, or slow."
         yield Finding("ZP108", WARNING, place, said, "Use fp16.")
     if stage.estimate is None:

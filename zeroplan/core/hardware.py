@@ -71,8 +71,8 @@ class Gpu:
     """The fast link to the other GPUs of the node, per direction; unset for PCIe-only cards."""
     pair_link_gb_per_s: float | None = None
     """Per direction to one peer, where a mesh gives each pair its own link."""
-    bf16: bool = True
-    """Whether its matrix units take bfloat16."""
+    bf16: bool | None = True
+    """Whether its matrix units take bfloat16; None: not known."""
     matmul_tflops: float | None = None
     """16-bit matrix products at their peak, dense, 1e12 operations a second."""
     host_link: str = ""

@@ -25,7 +25,7 @@ KNOWN = {
 """The top-level keys of each format: a file is of that which knows most of its keys, the first of equals."""
 TABLE = re.compile(rf"(?m)^[ \t]*\[ *({'|'.join(name for name in torchtitan_keys.SECTIONS if '.' not in name)}) *[\].]")
 KEY = re.compile(r"""(?m)^["']?([\w-]+)["']?[ \t]*:""")
-KEY_ANYWHERE = re.compile(r"""["']?([\w-]+)["']?[ \t]*:""")
+KEY_ANYWHERE = re.compile(r"""(?<![\w-])([\w-]{1,80})["']?[ \t]*:""")
 
 
 def read_config(path: str, hidden: int | None = None, kind: str | None = None) -> Reading:

@@ -75,10 +75,6 @@ class _Reader(Reader):
         options["offload"] = tuple(f"{place}={tier}" for place, tier in self._offload.items())
         options["set"] = tuple(f"{name}={value}" for name, value in self._settings.items())
 
-    def _not_modelled(self, key: str) -> None:
-        self.found("ZP301", WARNING, key, "is not modelled; whether it fits is not judged.")
-        self.reading.unmodelled = True
-
     def _top(self, data: Mapping[str, Any]) -> None:
         for key in data:
             name = str(key)
@@ -86,7 +82,7 @@ class _Reader(Reader):
                 self.found("ZP205", ERROR, name, "was removed from DeepSpeed, which refuses the file.", "Leave it out.")
             elif name in keys.UNMODELLED:
                 if _on(data[key]):
-                    self._not_modelled(name)
+                    self.not_modelled(name)
             elif name in keys.KNOWN_ZERO:
                 said = f"has no effect at the top level; it belongs in {keys.ZERO}."
                 self.found("ZP202", WARNING, name, said, f"Move it into {keys.ZERO}.")
@@ -96,7 +92,7 @@ class _Reader(Reader):
         optimizer = data.get("optimizer")
         kind = optimizer.get("type", keys.ADAMS[0]) if isinstance(optimizer, Mapping) else keys.ADAMS[0]
         if str(kind).lower() not in keys.ADAMS:
-            self._not_modelled("optimizer.type")
+            self.not_modelled("optimizer.type")
         checkpoints = data.get("activation_checkpointing")
         for name in ("cpu_checkpointing", "partition_activations"):
             if isinstance(checkpoints, Mapping) and checkpoints.get(name) is True:
@@ -116,7 +112,7 @@ class _Reader(Reader):
                 said = f"is unknown; DeepSpeed refuses the file.{alike(key, keys.SECTIONS[name])}"
                 self.found("ZP201", ERROR, f"{path}.{key}", said)
             elif key in keys.NARROW and section[key] is True:
-                self._not_modelled(f"{path}.{key}")
+                self.not_modelled(f"{path}.{key}")
         return section
 
     def _zero(self, zero: Mapping[str, Any]) -> None:
@@ -132,9 +128,9 @@ class _Reader(Reader):
             self.reading.options["stage"] = (str(self._whole({"stage": known}, "stage", 0, most=3)),)
         persistent = zero.get("stage3_param_persistence_threshold", zero.get("param_persistence_threshold", 0))
         if isinstance(persistent, int | float) and persistent > keys.PERSISTENT:
-            self._not_modelled(f"{keys.ZERO}.stage3_param_persistence_threshold")
+            self.not_modelled(f"{keys.ZERO}.stage3_param_persistence_threshold")
         if _on(zero.get("zenflow")):
-            self._not_modelled(f"{keys.ZERO}.zenflow")
+            self.not_modelled(f"{keys.ZERO}.zenflow")
         self._places(zero)
         for key, name in keys.NUMBERS.items():
             value = zero.get(key, zero.get(key.removeprefix("stage3_")))
@@ -197,7 +193,7 @@ class _Reader(Reader):
             if not isinstance(ratio, int | float) or not 0 <= ratio <= 1:
                 self.found("ZP201", ERROR, f"{keys.ZERO}.{key}.ratio", f"{printable(ratio)} is not from 0 to 1.")
             elif ratio != 1 or section.get("super_offload") is True:
-                self._not_modelled(f"{keys.ZERO}.{key}.{'ratio' if ratio != 1 else 'super_offload'}")
+                self.not_modelled(f"{keys.ZERO}.{key}.{'ratio' if ratio != 1 else 'super_offload'}")
         stage = self.reading.options["stage"][0]
         if "params" in self._offload and stage != "3":
             said = f"does nothing at stage {stage}: weights are divided at stage 3 alone."

@@ -50,9 +50,10 @@ def _config(name: str, revision: str | None) -> dict[str, Any] | None:
     """The content of config.json, through the package's cache; None where the model has none."""
     from huggingface_hub import constants, get_hf_file_metadata, hf_hub_download, hf_hub_url
     from huggingface_hub.errors import RemoteEntryNotFoundError
-    from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils import disable_progress_bars, logging
 
     disable_progress_bars()
+    logging.set_verbosity_error()  # warnings hold text of the server's
     try:
         if not constants.HF_HUB_OFFLINE:
             size = get_hf_file_metadata(hf_hub_url(name, CONFIG, revision=revision)).size
@@ -86,7 +87,6 @@ def _asked(ask: Any, text: str, where: str) -> Any:
     """What the Hub answers; raises InputError for what it refuses, or where it cannot be reached."""
     from huggingface_hub import errors
 
-    unreached: type[Exception] = getattr(errors, "HTTPError", OSError)  # of the package's own client, whichever it is
     said = printable(text)
     try:
         return ask()
@@ -105,7 +105,7 @@ def _asked(ask: Any, text: str, where: str) -> Any:
         raise InputError(where, f"{said} is not in the cache, and the Hub is not reached.", hint) from error
     except (errors.NotASafetensorsRepoError, errors.SafetensorsParsingError) as error:
         raise InputError(where, f"{said} has no {CONFIG} and no safetensors files that can be read.") from error
-    except (unreached, OSError, ValueError) as error:
+    except Exception as error:  # of another package, by way of the network: whatever it is becomes a sentence
         first = printable(str(error).strip().split("\n")[0], 100)
         raise InputError(
             where, f"{said} is neither a file nor a preset, and the Hub does not answer: {first}."

@@ -4,7 +4,7 @@ import os
 from dataclasses import replace
 
 from zeroplan.core.model import Model
-from zeroplan.errors import InputError, one_line
+from zeroplan.errors import InputError, nearest, one_line
 from zeroplan.formats.presets import Presets
 
 TUNED = ("-instruct", "-chat", "-base", "-it", "-hf")
@@ -25,14 +25,23 @@ def read_model(text: str, presets: Presets, where: str = "--model") -> Model:
     if not presets.knows("model", name) and on_hub:
         from zeroplan.formats.hub import read_hub
 
-        return replace(read_hub(on_hub, where), path=one_line(text))
+        try:
+            return replace(read_hub(on_hub, where), path=one_line(text))
+        except InputError as error:
+            raise InputError(where, error.problem, f"{error.hint}{_alike(name, presets)}") from error
     return presets.model(name, where).model
+
+
+def _alike(name: str, presets: Presets) -> str:
+    """The presets that a name is near to, as a question."""
+    close = nearest(name.rpartition("/")[2][:60], presets.names("model"), count=2)
+    return f" Did you mean {' or '.join(close)}?" if close else ""
 
 
 def hub_name(text: str) -> str:
     """org/name or org/name@revision, as an address or alone; empty where it is neither."""
     bare = text.removeprefix("https://").removeprefix("huggingface.co/").strip("/")
-    if bare.count("/") != 1:
+    if bare.partition("@")[0].count("/") != 1 or os.path.isdir(text.partition("/")[0]):
         return ""
     from zeroplan.formats.hub import is_hub_name
 

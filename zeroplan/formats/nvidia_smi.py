@@ -24,22 +24,31 @@ class Listed(NamedTuple):
     memory_mib: int
 
 
-@cache
 def listed_gpus(where: str, hint: str) -> tuple[Listed, ...]:
     """Every GPU of this machine; raises InputError, with the hint, where nvidia-smi does not say it."""
-    try:
-        done = subprocess.run(QUERY, capture_output=True, timeout=PATIENCE_S, check=False)
-    except OSError as error:
-        raise InputError(where, "asks nvidia-smi, which is not on this machine.", hint) from error
-    except subprocess.TimeoutExpired as error:
-        raise InputError(where, f"nvidia-smi said nothing in {PATIENCE_S} s.", hint) from error
-    text = done.stdout.decode("utf-8", errors="replace")
-    if done.returncode:
-        raise InputError(where, f"nvidia-smi failed: {printable(' '.join(text.split()), 100)}.", hint)
+    text, problem = _said()
+    if problem:
+        raise InputError(where, problem, hint)
     found = tuple(_listed(line, where, hint) for line in text.splitlines() if line.strip())
     if not found:
         raise InputError(where, "nvidia-smi lists no GPU.", hint)
     return found
+
+
+@cache
+def _said() -> tuple[str, str]:
+    """What nvidia-smi prints, or why it does not: asked once."""
+    try:
+        done = subprocess.run(QUERY, capture_output=True, timeout=PATIENCE_S, check=False)
+    except OSError:
+        return "", "asks nvidia-smi, which is not on this machine."
+    except subprocess.TimeoutExpired:
+        return "", f"nvidia-smi said nothing in {PATIENCE_S} s."
+    text = done.stdout.decode("utf-8", errors="replace")
+    if done.returncode:
+        why = " ".join((text.strip() or done.stderr.decode("utf-8", errors="replace")).split())
+        return "", f"nvidia-smi failed: {printable(why, 100)}."
+    return text, ""
 
 
 def _listed(line: str, where: str, hint: str) -> Listed:
@@ -63,7 +72,7 @@ def gpu_of(listed: Listed, presets: Presets) -> Gpu:
     if usable < 1:
         said = f"{printable(listed.name)} has {listed.memory_mib} MiB, less than a context takes."
         raise InputError("--gpu auto", said)
-    return Gpu(name="custom", title=one_line(listed.name)[:60], usable_bytes_stated=usable)
+    return Gpu(name="custom", title=one_line(listed.name)[:60], usable_bytes_stated=usable, bf16=None)
 
 
 def _bare(name: str) -> str:

@@ -13,9 +13,13 @@ from zeroplan.errors import InputError, nearest, one_line, printable
 
 LARGEST_CONFIG = 2**20
 """Bytes; real ones are a few thousand."""
+NAMES = re.compile(r"""\"([^\"]{1,200})\"|^[ \t]*\[?[ \t]*([\w-]{1,200})[ \t]*[:=\]]""")
+"""Names in a line: in double quotes, or bare at its start."""
 DEEPEST, MOST_KEYS = 40, 300
 """Levels, and keys of one section; real ones have 3 and some dozens."""
 AUTO = "auto"
+MOST_BITS = 64
+"""Of a number worth printing; Python refuses to print one of thousands of digits."""
 SLIP = 0.85
 """How alike a key is to one that is read, so that it is taken for a slip of it."""
 YES, NO = ("true", "yes", "on", "1", "y", "t"), ("false", "no", "off", "0", "n", "f", "", "null", "none", "~")
@@ -50,11 +54,19 @@ class Reader:
     def __init__(self, path: str, text: str, kind: str, framework: str) -> None:
         self.reading = Reading(path=path, kind=kind, options={"framework": framework})
         self.lines = text.splitlines()
+        self._seen: set[Finding] = set()
+        self._lines_of: dict[str, int] = {}
+        for at, line in enumerate(self.lines, 1):
+            for name in NAMES.findall(line):
+                self._lines_of.setdefault(next(filter(None, name)), at)
 
     def found(self, code: str, severity: str, key: str, said: str, mend: str = "") -> None:
         """Note a finding at a key."""
         place = Place(one_line(self.reading.path), one_line(key[:200]), self._line(key))
-        self.reading.findings.append(Finding(code, severity, place, said, mend))
+        found = Finding(code, severity, place, said, mend)
+        if found not in self._seen:
+            self._seen.add(found)
+            self.reading.findings.append(found)
 
     def not_modelled(self, key: str, said: str = "is not modelled") -> None:
         """Note what divides or moves states in a way that no verdict is right about."""
@@ -97,8 +109,7 @@ class Reader:
 
     def _line(self, key: str) -> int | None:
         """The first line that has the last part of a dotted key, in quotes or bare."""
-        name = key.rpartition(".")[2]
-        return next((at for at, line in enumerate(self.lines, 1) if name and _names(line, name)), None)
+        return self._lines_of.get(key.rpartition(".")[2])
 
 
 def text_of(value: object) -> str:
@@ -107,6 +118,8 @@ def text_of(value: object) -> str:
         return str(value).lower()
     if value is None:
         return "null"
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        return "a huge number"
     return str(value).strip() if isinstance(value, str | int | float) else "a list or mapping"
 
 
@@ -122,11 +135,6 @@ def check_depth(text: str, path: str) -> None:
         depth += (char in "{[") - (char in "}]")
         if depth > DEEPEST:
             raise InputError(one_line(path), "is nested too deeply.")
-
-
-def _names(line: str, name: str) -> bool:
-    bare = line.lstrip()
-    return f'"{name}"' in line or (bare.startswith(name) and bare[len(name) :].lstrip().startswith((":", "=", "]")))
 
 
 def misspelt(name: str, known: Sequence[str]) -> bool:

@@ -7,6 +7,7 @@ distributed/activation_checkpoint.py, train.py.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +16,8 @@ from zeroplan.core.findings import ERROR, NOTE, WARNING
 from zeroplan.errors import InputError, one_line, printable
 from zeroplan.formats import torchtitan_keys as keys
 from zeroplan.formats.files import read_bytes
-from zeroplan.formats.reading import LARGEST_CONFIG, MOST_KEYS, Reader, Reading, alike, check_depth, text_of, word_of
+from zeroplan.formats.reading import DEEPEST, MOST_KEYS, Reader, Reading, alike, check_depth, text_of, word_of
+from zeroplan.formats.yaml_mapping import LARGEST_YAML
 
 
 def read_torchtitan(path: str, hidden: int | None = None) -> Reading:  # noqa: ARG001
@@ -23,13 +25,20 @@ def read_torchtitan(path: str, hidden: int | None = None) -> Reading:  # noqa: A
 
     Raises InputError where it is no TOML, or nested too deeply.
     """
-    text = read_bytes(path, LARGEST_CONFIG).decode("utf-8-sig", errors="replace")
+    text = read_bytes(path, LARGEST_YAML).decode("utf-8-sig", errors="replace")
     check_depth(text, path)
+    if DOTTED.search(text):
+        raise InputError(one_line(path), f"has a key of more than {DEEPEST} parts.")
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(one_line(path), f"is not TOML: {printable(error, 100)}.") from error
+    if len(data) > MOST_KEYS:
+        raise InputError(one_line(path), f"has more than {MOST_KEYS} tables.")
     return _Reader(path, text, "torchtitan", "fsdp2").read(data)
+
+
+DOTTED = re.compile(rf"(?<![\w.-])(?:[\w-]+[ \t]*\.[ \t]*){{{DEEPEST}}}")
 
 
 class _Reader(Reader):
@@ -44,7 +53,10 @@ class _Reader(Reader):
         options["micro_batch"] = str(self.whole(training, batch, keys.BATCH, least=1, path=f"training.{batch}"))
         options["seq_len"] = str(self.whole(training, "seq_len", keys.SEQUENCE, least=1, path="training.seq_len"))
         if word_of(training.get("global_batch_size", -1)) != "-1":
-            self.reading.train_batch = self.whole(training, "global_batch_size", 0, least=1, most=10**9) or None
+            self.reading.train_batch = (
+                self.whole(training, "global_batch_size", 0, least=1, most=10**7, path="training.global_batch_size")
+                or None
+            )
         self.reading.derives_batch = True
         self._parallel(data)
         self._precision(training)

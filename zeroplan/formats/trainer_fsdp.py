@@ -12,7 +12,7 @@ from typing import Any
 from zeroplan.core.findings import ERROR, NOTE, WARNING
 from zeroplan.errors import printable
 from zeroplan.formats import trainer_keys as keys
-from zeroplan.formats.reading import NO, Reader, alike, text_of, word_of
+from zeroplan.formats.reading import MOST_KEYS, NO, Reader, alike, text_of, word_of
 
 CONFIG = "fsdp_config"
 FULL, GRAD_OP = "full_shard", "shard_grad_op"
@@ -29,7 +29,7 @@ def read_words(reader: Reader, value: object) -> list[str]:
     if value is True:
         return [FULL]
     words = [text_of(each) for each in value] if isinstance(value, list) else text_of(value).split()
-    for word in words:
+    for word in words[:MOST_KEYS]:
         if word.lower() not in keys.WORDS:
             hint = "Separate words by blanks." if "," in word else f"It takes {', '.join(keys.WORDS)}."
             reader.found("ZP201", ERROR, "fsdp", f"{printable(word)} is refused by the Trainer.", hint)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zeroplan.core.plan import Plan, option_of
 from zeroplan.core.scheme import PLACES
 from zeroplan.errors import InputError
 from zeroplan.formats.deepspeed_keys import NUMBERS, ZERO
+
+if TYPE_CHECKING:
+    from zeroplan.core.workload import Workload
 
 REDUCE_16BIT, NO_SYNC = "reduce_16bit", "no_sync"
 """What accelerate's mixed precision, and its accumulation, always are."""
@@ -50,7 +53,7 @@ def _deepspeed_precision(plan: Plan) -> dict[str, Any]:
 
 
 def _half(plan: Plan) -> str:
-    return "bf16" if plan.cluster.gpu is None or plan.cluster.gpu.bf16 else "fp16"
+    return "bf16" if plan.cluster.gpu is None or plan.cluster.gpu.bf16 is not False else "fp16"
 
 
 def _zero(plan: Plan) -> dict[str, Any]:
@@ -90,7 +93,7 @@ def accelerate_file(plan: Plan) -> Written:
     if plan.framework.name not in sections:
         hint = f"Use --framework {', '.join(sections)}."
         raise InputError("--framework", f"accelerate cannot ask for {plan.framework.name}.", hint)
-    section = _ddp if plan.strategy.stage == 0 and plan.framework.name != "deepspeed" else sections[plan.framework.name]
+    section = sections[plan.framework.name]
     machines = _machines(plan)
     data = {
         "compute_environment": "LOCAL_MACHINE",
@@ -199,12 +202,35 @@ def _check_told(plan: Plan, switches: set[str], limits: set[str]) -> None:
 
 
 def _untold(plan: Plan) -> Iterator[str]:
-    work, offload = plan.workload, plan.scheme.offloads
+    work, offload, framework = plan.workload, plan.scheme.offloads, plan.framework
     if work is None:
         yield "activations, which are not counted: --model and --seq-len add them."
-    if work and work.recompute != "none" and not (plan.framework.name.startswith("fsdp") and work.how == "full"):
-        yield RECOMPUTE.format(work.how)
-    if plan.framework.name == "deepspeed" and "optimizer" in offload:
+    else:
+        yield from _of_work(plan, work)
+    if plan.strategy.kernel != "fused":
+        yield f"optimizer-kernel {plan.strategy.kernel}: torch.optim.AdamW's foreach and fused, in code."
+    if framework.name == "deepspeed" and "optimizer" in offload:
         yield "the optimizer: DeepSpeedCPUAdam, in code or as `optimizer` in the file."
     if "nvme" in offload.values():
         yield f"nvme_path: {NVME} stands in for your disk's."
+    if plan.cluster.gpu is not None and plan.cluster.gpu.bf16 is None:
+        yield "whether your card has bf16, which is taken."
+
+
+def _of_work(plan: Plan, work: Workload) -> Iterator[str]:
+    """What of a micro-batch is the model's, the data's or the code's to say."""
+    fsdp = plan.framework.name.startswith("fsdp")
+    yield f"seq-len {work.seq_len}: the data's."
+    if work.recompute != "none" and not (fsdp and work.how == "full"):
+        yield RECOMPUTE.format(work.how)
+    if work.checkpoints != "gpu" and not fsdp:
+        yield f"offload activations={work.checkpoints}: the model's checkpointing."
+    for name, value, usual in (
+        ("attention", work.attention, "flash"),
+        ("loss", work.loss.name, plan.framework.default_loss),
+        ("fused", ",".join(work.fused), ",".join(plan.framework.fused)),
+        ("compile", work.compiled, "none"),
+        ("experts", "packed" if work.packed_experts else "listed", "packed"),
+    ):
+        if value != usual:
+            yield f"{name} {value or 'none'}: in code."
