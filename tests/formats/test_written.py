@@ -95,6 +95,11 @@ def test_every_part_of_the_plan_that_the_file_lacks_is_said() -> None:
     assert "fused norm" in ran.stderr
 
 
+def test_what_is_off_and_on_by_default_is_said() -> None:
+    ran = run("config", "deepspeed", *PLAIN, "--stage", "3", "--set", "overlap_comm=false")
+    assert "overlap_comm=false: DeepSpeed turns it on at stage 3" in ran.stderr
+
+
 def test_a_tight_plan_is_said_to_be() -> None:
     asked = ["--params", "17.3e9", "--gpus", "8", "--gpu", "h100", "--stage", "2", "--framework", "deepspeed"]
     found = answer("fit", *asked)["results"][0]["stages"][0]["verdict"]

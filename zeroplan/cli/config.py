@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import click
 
@@ -10,6 +10,7 @@ from zeroplan.cli import ANSWERED, NOTHING_FITS
 from zeroplan.cli.asking import ask, no_cards
 from zeroplan.cli.options import ACCOUNTING, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.planned import FOLLOW, default, planned
+from zeroplan.cli.scheme import OFF
 from zeroplan.cli.typed import missing, parts, typed
 from zeroplan.core.findings import taken
 from zeroplan.core.verdict import TIGHT, CardAnswer, fit
@@ -18,11 +19,10 @@ from zeroplan.formats.written import NO_SYNC, REDUCE_16BIT, accelerate_file, dee
 
 if TYPE_CHECKING:
     from zeroplan.cli.given import Given
-    from zeroplan.formats.written import Written
 
 FRAMEWORKS = {"deepspeed": "deepspeed", "accelerate": "deepspeed", "fsdp2": "fsdp2"}
 """The formats, and the framework that each is of where none is typed."""
-SHARDED = ("2", "3")
+SHARDED, OVERLAP = ("2", "3"), "overlap_comm"
 
 
 @click.command("config", cls=GroupedCommand, short_help="The configuration file of a plan that fits.")
@@ -46,38 +46,56 @@ def command(form: str, **given: Unpack[Given]) -> int:
     Example: zeroplan config fsdp2 --model llama-3.1-8b --gpus 8 --gpu h100 --seq-len 4096 > fsdp2.yaml
     Exit status: 0 a plan that fits is written, 1 nothing fits, 2 a bad question.
     """
-    given = planned(cast("Given", {"format": "json", "unit": "GB", **given}))
+    given = _under(form, planned(cast("Given", {"format": "json", "unit": "GB", **given})))
+    answer = _answer(given)
+    best = answer.recommended
+    if best is None or best.estimate is None:
+        click.echo("zeroplan: nothing fits, and nothing is written. `zeroplan fit` shows why.", err=True)
+        return NOTHING_FITS
+    plan = best.estimate.plan
+    written = deepspeed_file(plan) if form == "deepspeed" else accelerate_file(plan)
+    click.echo(written.text, nl=False)
+    verdict, where = "is tight" if best.verdict == TIGHT else "fits", taken(answer._replace(stages=(best,)))
+    click.echo(f"zeroplan: stage {best.stage} under {plan.framework.name} {verdict} {where}.", err=True)
+    for sentence in (*written.untold, *_unset(given, best.stage)):
+        click.echo(f"zeroplan: not in the file: {sentence}", err=True)
+    return ANSWERED
+
+
+def _under(form: str, given: Given) -> Given:
+    """The question under the framework of the format, with what its launcher always does."""
     own, of_plan = FRAMEWORKS[form], given["framework"]
-    if form != "accelerate" and typed("framework") and given["framework"] != own:
+    if form != "accelerate" and typed("framework") and of_plan != own:
         raise InputError("--framework", f"the format {form} is of {own}.", "Leave it out, or use accelerate.")
-    if form != "accelerate" or given["framework"] in (None, "zero"):
-        given["framework"] = own
-    if of_plan not in (None, given["framework"]) and not typed("framework"):
-        given |= {name: default(name) for name in FOLLOW if not typed(name)}  # type: ignore[typeddict-item]
-    if given["framework"].startswith("fsdp"):
-        given["stage"] = _sharded(given["stage"])
-    if given["framework"] == "fsdp2" and given["recipe"] in (None, "fsdp-mixed"):
-        given["set"] = (f"{REDUCE_16BIT}=true", *given["set"])
-    if given["framework"].startswith("fsdp") and given["grad_accum"].strip() != "1":
-        given["set"] = (f"{NO_SYNC}=true", *given["set"])
+    framework = own if form != "accelerate" or of_plan in (None, "zero") else of_plan
+    aside = FOLLOW if of_plan not in (None, framework) and not typed("framework") else ()
+    changed: dict[str, Any] = {name: default(name) for name in aside if not typed(name)}
+    under = cast("Given", {**given, **changed, "framework": framework})
+    if framework.startswith("fsdp"):
+        under["stage"] = _sharded(under["stage"])
+    if framework == "fsdp2" and under["recipe"] in (None, "fsdp-mixed"):
+        under["set"] = (f"{REDUCE_16BIT}=true", *under["set"])
+    if framework.startswith("fsdp") and under["grad_accum"].strip() != "1":
+        under["set"] = (f"{NO_SYNC}=true", *under["set"])
+    return under
+
+
+def _answer(given: Given) -> CardAnswer:
     question = ask(given, otherwise=no_cards).question
     if not question.cards:
         raise missing("--gpu", "--gpu a100-80gb. A card of your own: --memory 44.35GiB")
     if len(question.cards) > 1:
         raise InputError("--gpu", "a configuration is of one kind of GPU.", "Name one.")
     [answer] = fit(question)
-    best = answer.recommended
-    if best is None or best.estimate is None:
-        click.echo("zeroplan: nothing fits, and nothing is written. `zeroplan fit` shows why.", err=True)
-        return NOTHING_FITS
-    written = _written(form, answer)
-    click.echo(written.text, nl=False)
-    verdict = "is tight" if best.verdict == TIGHT else "fits"
-    where = taken(answer._replace(stages=(best,)))
-    click.echo(f"zeroplan: stage {best.stage} under {given['framework']} {verdict} {where}.", err=True)
-    for sentence in written.untold:
-        click.echo(f"zeroplan: not in the file: {sentence}", err=True)
-    return ANSWERED
+    return answer
+
+
+def _unset(given: Given, stage: int) -> list[str]:
+    """What is typed as off, and is on where a file does not say it."""
+    off = any(
+        text.partition("=")[0] == OVERLAP and text.partition("=")[2].lower() in OFF for text in parts(given["set"])
+    )
+    return [f"{OVERLAP}=false: DeepSpeed turns it on at stage 3 by itself."] if off and stage == 3 else []
 
 
 def _sharded(stages: tuple[str, ...]) -> tuple[str, ...]:
@@ -86,10 +104,3 @@ def _sharded(stages: tuple[str, ...]) -> tuple[str, ...]:
     if not set(asked) <= set(SHARDED):
         raise InputError("--stage", "FSDP's files are of stages 2 and 3.", "For 0: accelerate --framework ddp.")
     return tuple(asked)
-
-
-def _written(form: str, answer: CardAnswer) -> Written:
-    assert answer.recommended is not None
-    assert answer.recommended.estimate is not None
-    plan = answer.recommended.estimate.plan
-    return deepspeed_file(plan) if form == "deepspeed" else accelerate_file(plan)
