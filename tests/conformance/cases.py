@@ -240,6 +240,19 @@ def _torch() -> list[Case]:
                 )
                 for stage, kind in ((3, "resharding"), (2, "not resharding, not synchronised"))
             ),
+            *(
+                Case(
+                    name=f"FSDP2 {kind}, as accelerate, 2 ranks, {of}",
+                    runtime="fsdp2",
+                    framework="fsdp2",
+                    stage=stage,
+                    options={"reduce": "bfloat16", "units": True, "no_sync": True},
+                    scheme={"switches": ("reduce_16bit", "embedding_unit", "no_sync")},
+                    light=accum > 1 and stage == 3,
+                    **mixed,
+                )
+                for stage, kind in ((3, "resharding"), (2, "not resharding"))
+            ),
             Case(
                 name=f"FSDP2, on the CPU, 2 ranks, {of}",
                 runtime="fsdp2",

@@ -285,6 +285,10 @@ def _fsdp2(case: Case, model: Any) -> tuple[Any, State]:
     offload = {"offload_policy": CPUOffloadPolicy(pin_memory=False)} if case.options.get("offload") else {}
     for block in model.model.layers:
         fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=reshard, **offload)
+    if case.options.get("units"):
+        embedding, tail = model.model.embed_tokens, [model.model.norm, model.lm_head]
+        fully_shard(embedding, mesh=mesh, mp_policy=policy, reshard_after_forward=case.stage == 3)
+        fully_shard(tail, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
     root = None if case.stage == 3 else False
     fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=root, **offload)
     groups = [m._get_fsdp_state()._fsdp_param_group for m in model.modules() if hasattr(m, "_get_fsdp_state")]

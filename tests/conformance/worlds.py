@@ -15,6 +15,7 @@ from tests.conformance.row import Row
 from zeroplan.core.estimate import estimate
 from zeroplan.core.ledger import Ledger
 from zeroplan.core.question import Question
+from zeroplan.core.scheme import Scheme
 from zeroplan.core.workload import Workload
 from zeroplan.formats.huggingface import read_config
 from zeroplan.formats.presets import Presets
@@ -76,10 +77,12 @@ class World:
     recompute: str
     reshard: bool = True
     light: bool = False
+    accelerate: bool = False
+    """Wrapped and reduced as accelerate 1.15 does it: the embedding a unit, norm and head another, bf16."""
 
     @property
     def name(self) -> str:
-        kept = "" if self.reshard else ", not resharding"
+        kept = ("" if self.reshard else ", not resharding") + (", as accelerate" if self.accelerate else "")
         return f"{self.model}, {self.ranks} ranks, {self.seq_len} tokens, recompute {self.recompute}{kept}"
 
 
@@ -99,6 +102,15 @@ WORLDS = [
     ),
     World(model="Llama-3-8B", ranks=8, seq_len=2048, recompute="full", reshard=False),
     World(model="Llama-3.2-1B", ranks=8, seq_len=512, recompute="none", light=True),
+    *(
+        World(model=model, ranks=ranks, seq_len=seq_len, recompute=recompute, accelerate=True)
+        for model in ("Llama-3-8B", "Llama-2-7B")
+        for ranks in (8, 64)
+        for seq_len in (512, 2048, 8192)
+        for recompute in ("none", "full")
+    ),
+    World(model="Llama-3-8B", ranks=8, seq_len=2048, recompute="full", reshard=False, accelerate=True, light=True),
+    World(model="Llama-3.2-1B", ranks=8, seq_len=2048, recompute="full", accelerate=True),
 ]
 
 
@@ -119,6 +131,7 @@ def predicted(world: World, presets: Presets) -> Ledger:
         cards=(),
         headroom=Share(0, 1),
         workload=workload,
+        scheme=Scheme(switches=("embedding_unit", "reduce_16bit") if world.accelerate else ()),
     )
     return estimate(question.plan(None, 3 if world.reshard else 2)).memory
 
@@ -169,11 +182,19 @@ def measure(world: World) -> dict[str, int]:
         sys.modules[type(model).__module__].create_causal_mask = lambda *_args, **_more: None  # type: ignore[attr-defined]
         if world.recompute == "full":
             model.gradient_checkpointing_enable({"use_reentrant": False})
-        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        reduced = torch.bfloat16 if world.accelerate else torch.float32
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=reduced)
         blocks = model.transformer.h if config.model_type == "gpt2" else model.model.layers
-        for block in (*blocks, model):
-            reshard = None if world.reshard else False
+        reshard = None if world.reshard else False
+        for block in blocks:
             fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=reshard)
+        if world.accelerate:
+            tied = model.lm_head.weight is model.model.embed_tokens.weight
+            tail = [model.model.norm, *([model.model.embed_tokens] if tied else []), model.lm_head]
+            if not tied:
+                fully_shard(model.model.embed_tokens, mesh=mesh, mp_policy=policy, reshard_after_forward=world.reshard)
+            fully_shard(tail, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
+        fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=reshard)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
         tracker = FSDPMemTracker(model, optimizer)
         ids = torch.randint(0, config.vocab_size, (1, world.seq_len))

@@ -83,7 +83,7 @@ def test_fsdp2_without_resharding_is_like_stage_2() -> None:
         "recompute": "full",
         "offload": (),
         "recipe": "fsdp-mixed",
-        "set": ("reduce_16bit=true",),
+        "set": ("embedding_unit=true", "reduce_16bit=true"),
     }
     assert not found.findings
 

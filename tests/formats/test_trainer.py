@@ -13,6 +13,8 @@ from tests.command import run
 from tests.formats.told import told, written
 from zeroplan.errors import InputError
 
+UNITS = {"embedding_unit": True, "reduce_16bit": True}
+"""What accelerate does under FSDP2."""
 BASE = "output_dir: out\nbf16: true\nper_device_train_batch_size: 2\n"
 
 
@@ -33,7 +35,7 @@ def test_the_arguments_of_a_run(tmp_path: Path) -> None:
         "stage": ("2",),
         "offload": ("params=cpu",),
         "recipe": "fsdp-mixed",
-        "set": ("reduce_16bit=true",),
+        "set": ("embedding_unit=true", "reduce_16bit=true"),
     }
     assert told(found) == set()
 
@@ -80,7 +82,7 @@ def test_whole_gradients_stay_between_micro_batches(tmp_path: Path) -> None:
     text = BASE + "gradient_accumulation_steps: 8\nfsdp: full_shard\nfsdp_config: {version: 2}\n"
     each = "accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}\n"
     file, asked = tmp_path / "sft.yaml", ["--params", "1e9", "--gpus", "8", "--gpu", "h100", "--format", "json"]
-    for more, settings in (("", {"reduce_16bit": True, "no_sync": True}), (each, {"reduce_16bit": True})):
+    for more, settings in (("", {**UNITS, "no_sync": True}), (each, UNITS)):
         file.write_text(text + more, "utf-8")
         [found] = json.loads(run("check", str(file), *asked).stdout)["results"]
         assert found["request"]["settings"] == settings

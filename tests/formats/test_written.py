@@ -36,8 +36,14 @@ def test_read_back_it_is_the_same_plan(asked: list[str], tmp_path: Path) -> None
     stage = "--stage", str(found["request"]["stages"][0])
     assert "--stage" not in options or stage[1] == options[options.index("--stage") + 1]
     framework = () if "--framework" in options else ("--framework", found["request"]["framework"])
-    reduced = ("--set", "reduce_16bit=true") if found["request"]["settings"] == {"reduce_16bit": True} else ()
-    again = answer("fit", *options, *reduced, *(() if "--stage" in options else stage), *framework)
+    always = [part for name, on in found["request"]["settings"].items() if on is True for part in ("--set", name)]
+    again = answer(
+        "fit",
+        *options,
+        *(always if found["request"]["framework"] == "fsdp2" else ()),
+        *(() if "--stage" in options else stage),
+        *framework,
+    )
     assert found["request"] == again["request"]
     assert found["verdicts"][0]["verdict"] == again["results"][0]["stages"][0]["verdict"]
 
@@ -57,7 +63,8 @@ def test_nothing_is_written_where_nothing_fits() -> None:
         (["deepspeed", *PLAIN[:4]], "--gpu: is missing"),
         (["fsdp2", *LLAMA, "--stage", "2", "--set", "keep_gathered=true"], "--set keep_gathered: has no key"),
         (["fsdp2", *LLAMA, "--stage", "3", "--set", "reduce_16bit=false"], "accelerate reduces gradients in 16 bits"),
-        (["fsdp2", *LLAMA, "--stage", "3", "--hpz", "8"], "--hpz: resharding to a group"),
+        (["fsdp2", *LLAMA, "--stage", "3", "--set", "embedding_unit=false"], "makes a unit of the embedding"),
+        (["fsdp2", *LLAMA, "--stage", "3", "--hpz", "8"], "is not modelled together with --hpz"),
         (["fsdp2", *PLAIN, "--recipe", "pure-bf16"], "pure-bf16 has no setting"),
         (["accelerate", *PLAIN, "--framework", "megatron"], "cannot ask for megatron"),
         (

@@ -15,7 +15,8 @@ from zeroplan.cli.typed import missing, parts, typed
 from zeroplan.core.findings import taken
 from zeroplan.core.verdict import TIGHT, CardAnswer, fit
 from zeroplan.errors import InputError
-from zeroplan.formats.written import NO_SYNC, REDUCE_16BIT, accelerate_file, deepspeed_file
+from zeroplan.formats.accelerate import fsdp2_settings
+from zeroplan.formats.written import NO_SYNC, accelerate_file, deepspeed_file
 
 if TYPE_CHECKING:
     from zeroplan.cli.given import Given
@@ -73,8 +74,8 @@ def _under(form: str, given: Given) -> Given:
     under = cast("Given", {**given, **changed, "framework": framework})
     if framework.startswith("fsdp"):
         under["stage"] = _sharded(under["stage"])
-    if framework == "fsdp2" and under["recipe"] in (None, "fsdp-mixed"):
-        under["set"] = (f"{REDUCE_16BIT}=true", *under["set"])
+    if framework == "fsdp2":
+        under["set"] = (*fsdp2_settings(under["recipe"] in (None, "fsdp-mixed")), *under["set"])
     if framework.startswith("fsdp") and under["grad_accum"].strip() != "1":
         under["set"] = (f"{NO_SYNC}=true", *under["set"])
     return under

@@ -146,6 +146,11 @@ class Model:
         return self.known and all(module.name != "lm_head" for module in self.root)
 
     @property
+    def embedding_params(self) -> int:
+        """The largest table before the blocks."""
+        return max((module.params for module in self.root if module.name not in LAST_MODULES), default=0)
+
+    @property
     def head_params(self) -> int:
         """The module that makes the logits: the head, or the embedding it is tied to."""
         return max((module.params for module in self.root), default=0)

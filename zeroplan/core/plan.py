@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # activations are not always counted
     from zeroplan.core.workload import Workload
 
 MOST_MICRO_BATCHES = 10**6
+EMBEDDING_UNIT, UNITS = "embedding_unit", "units"
+"""The switch that makes units of the embedding and of the head, and the trait that it has: not where they are one."""
 QGZ = "qgZ"
 """The trait of gradients that go in 4 bits: as asked, and on several nodes."""
 
@@ -86,6 +88,7 @@ class Plan:
             "activations": self.workload is not None,
             "recomputing": self.workload is not None and self.workload.recomputes,
             "several-gpus": self.gpus > 1,
+            UNITS: EMBEDDING_UNIT in self.scheme.switches and not self.model.tied,
             QGZ: QUANTIZE + "gradients" in self.scheme.features and self.cluster.whole_nodes > 1,
         }
         nothing = (f"{name}=0" for name in self.framework.limits if self.limit(name) == 0)

@@ -29,6 +29,10 @@ COUNTS = (
 MODEL_COUNTS = (
     "root",
     "head",
+    "embedding",
+    "embedding_shard",
+    "top",
+    "top_shard",
     "block",
     "block_shard",
     "blocks_shard",

@@ -15,6 +15,8 @@ def size_of(model: Model, part: str, packed: bool) -> tuple[str, int]:
     sizes: dict[str, tuple[str, Callable[[], int]]] = {
         "root": ("root_params", lambda: model.root_params),
         "head": ("head_params", lambda: model.head_params),
+        "embedding": ("embedding_params", lambda: model.embedding_params),
+        "top": ("top_params", lambda: model.root_params - model.embedding_params),
         "tied_head": ("head_params", lambda: model.head_params * model.tied),
         "block": ("largest_block", lambda: model.largest_block),
         "tied_block": ("largest_block", lambda: model.largest_block * model.tied),

@@ -2,9 +2,7 @@
 
 Read as accelerate 1.15 reads it: huggingface/accelerate commands/config/config_args.py, commands/launch.py,
 utils/launch.py, utils/dataclasses.py, parallelism_config.py. Scalars are read as text, so that no tag of YAML makes
-anything. At fsdp_version 2 accelerate 1.14 and later make the embedding a unit of its own, which is not modelled: it is
-taken to stay gathered with the head, so that memory is at most too high by its 16-bit weights, and traffic too low by
-one gather of them.
+anything.
 """
 
 from __future__ import annotations
@@ -48,6 +46,11 @@ def read_accelerate(path: str, hidden: int | None = None) -> Reading:
     return _Reader(path, text, hidden).read(mapping(text, path))
 
 
+def fsdp2_settings(mixed: bool) -> tuple[str, ...]:
+    """What accelerate 1.14 and later do under FSDP2, as settings of the framework."""
+    return ("embedding_unit=true", *(("reduce_16bit=true",) if mixed else ()))
+
+
 class _Reader(Reader):
     """Goes through one file once, section by section."""
 
@@ -74,8 +77,8 @@ class _Reader(Reader):
         elif kind == "FSDP":
             self._fsdp(self.section(data, FSDP), data)
             options["recipe"] = "fp32-adam" if precision == "no" else "fsdp-mixed"
-            if options["framework"] == "fsdp2" and precision != "no":
-                options["set"] = ("reduce_16bit=true",)
+            if options["framework"] == "fsdp2":
+                options["set"] = fsdp2_settings(precision != "no")
         elif kind in ("MULTI_GPU", "NO"):
             options.update(stage=("0",), recipe="fp32-adam" if precision == "no" else "fsdp-mixed")
             options.update({"gpus": "1"} if kind == "NO" else {})

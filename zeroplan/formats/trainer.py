@@ -13,6 +13,7 @@ from typing import Any
 from zeroplan.core.findings import ERROR, NOTE, WARNING
 from zeroplan.errors import InputError, one_line, printable
 from zeroplan.formats import trainer_keys as keys
+from zeroplan.formats.accelerate import fsdp2_settings
 from zeroplan.formats.deepspeed import deepspeed_text, read_deepspeed
 from zeroplan.formats.deepspeed_keys import BATCH
 from zeroplan.formats.files import read_bytes
@@ -133,13 +134,15 @@ class _Reader(Reader):
         options = self.reading.options
         mixed = precision != "no"
         options["recipe"] = "fsdp-mixed" if mixed else "fp32-adam"
+        if options["framework"] == "fsdp2":
+            options["set"] = fsdp2_settings(False)
         if options["framework"] == "ddp":
             options.setdefault("stage", ("0",))
         elif mixed:
-            if options["framework"] == "fsdp2":
-                options["set"] = ("reduce_16bit=true",)
             if self.pure:
-                options.update(recipe="pure-bf16", set=())
+                options["recipe"] = "pure-bf16"
+            if options["framework"] == "fsdp2":
+                options["set"] = fsdp2_settings(not self.pure)
             return
         said = "weights keep the checkpoint's type: taken are fp32 ones; 16-bit ones take half."
         self.found("ZP302", NOTE, "bf16" if not mixed else precision, said)

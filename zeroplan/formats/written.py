@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zeroplan.core.plan import Plan, option_of
+from zeroplan.core.plan import EMBEDDING_UNIT, Plan, option_of
 from zeroplan.core.scheme import PLACES
 from zeroplan.errors import InputError
 from zeroplan.formats.deepspeed_keys import NUMBERS, ZERO
@@ -150,13 +150,15 @@ def _plugin(plan: Plan) -> dict[str, Any]:
 
 def _fsdp(plan: Plan) -> dict[str, Any]:
     version, stage, scheme = int(plan.framework.name[-1]), plan.strategy.stage, plan.scheme
-    _check_told(plan, {REDUCE_16BIT, NO_SYNC}, set())
+    _check_told(plan, {EMBEDDING_UNIT, REDUCE_16BIT, NO_SYNC}, set())
+    if version == 2 and EMBEDDING_UNIT not in scheme.switches:
+        raise InputError(f"--set {EMBEDDING_UNIT}", "accelerate makes a unit of the embedding.", "Leave it out.")
     if plan.accumulating and NO_SYNC not in scheme.switches:
         raise InputError(f"--set {NO_SYNC}", "accelerate reduces once a step.", "Leave it out.")
     if version == 2 and plan.recipe.name == "fsdp-mixed" and REDUCE_16BIT not in scheme.switches:
         raise InputError(f"--set {REDUCE_16BIT}", "accelerate reduces gradients in 16 bits.", "Leave it out.")
     if scheme.hpz:
-        raise InputError("--hpz", "resharding to a group has no key in accelerate.", "Leave it out.")
+        raise InputError("--hpz", "has no key in accelerate.", "Leave it out.")
     section: dict[str, Any] = {"fsdp_version": version, "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP"}
     if version == 2:
         section["fsdp_reshard_after_forward"] = stage == 3
