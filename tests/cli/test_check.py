@@ -87,8 +87,26 @@ def test_unreadable_files_end_with_2(args: list[str]) -> None:
     assert not ran.stdout
 
 
-def test_what_is_typed_wrong_ends_with_2(config: Path) -> None:
-    assert run("check", str(config), "--params", "x", "--gpus", "8", "--gpu", "h100").status == 2
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--params", "x", "--gpus", "8", "--gpu", "h100"],
+        *(["--gpus", "abc"], ["--gpu", "h1000"], ["--seq-len", "foo"], ["--micro-batch", "-3"], ["--grad-accum", "0"]),
+    ],
+)
+def test_what_is_typed_wrong_ends_with_2(config: Path, args: list[str]) -> None:
+    """Whether enough is said to judge the file, or not."""
+    assert run("check", str(config), *args).status == 2
+
+
+def test_what_is_typed_against_the_file_is_said() -> None:
+    file = DATA.parent / "accelerate" / "fsdp2.yaml"
+    asked = ["--model", "llama-3.1-8b", "--gpus", "8", "--gpu", "h100", "--seq-len", "4096", "--format", "json"]
+    [found] = json.loads(run("check", str(file), *asked).stdout)["results"]
+    assert [each["said"] for each in found["findings"]] == [
+        "says --gpus 16; 8 is typed, and taken.",
+        "the batch of a GPU is not in the file: 1 sequence, and 1 micro-batch a step where it says no other.",
+    ]
 
 
 def test_json_matches_its_schema() -> None:

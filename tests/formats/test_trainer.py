@@ -58,8 +58,14 @@ def test_the_arguments_of_a_run(tmp_path: Path) -> None:
         ),
         ("template: llama3\nfinetuning_type: full\n", {"seq_len": "2048", "recompute": "full"}),
         ("template: llama3\nfinetuning_type: full\nfsdp: full_shard\npure_bf16: true\n", {"recipe": "pure-bf16"}),
-        ("dataset_name: x\nmax_length: 4096\n", {"seq_len": "4096", "recompute": "full"}),
-        ("dataset_name: x\ngradient_checkpointing: false\n", {"micro_batch": "2"}),
+        ("packing: true\nmax_length: 4096\n", {"seq_len": "4096", "recompute": "full"}),
+        ("loss_type: chunked_nll\nmax_length: 4096\n", {"loss": "chunked"}),
+        ("dataset_name: x\nblock_size: 1024\n", {"seq_len": "1024"}),
+        (
+            "template: llama3\nfinetuning_type: full\ngradient_checkpointing: false\nflash_attn: disabled\n",
+            {"recompute": "full", "attention": "eager"},
+        ),
+        ("template: llama3\nfinetuning_type: full\npure_bf16: true\n", {"recipe": "pure-bf16", "framework": "ddp"}),
         (
             "use_liger_kernel: true\nliger_kernel_config: {fused_linear_cross_entropy: false, swiglu: false}\n",
             {"loss": "hf", "fused": "norm"},
@@ -71,6 +77,13 @@ def test_what_is_asked_for(tmp_path: Path, text: str, options: dict[str, object]
     found = written(tmp_path, BASE + text)
     assert options.items() <= found.options.items()
     assert not found.unmodelled
+
+
+def test_examples_of_transformers_are_not_taken_for_trls(tmp_path: Path) -> None:
+    """run_clm.py has a dataset_name too, and the Trainer's own defaults."""
+    found = written(tmp_path, "output_dir: out\ndataset_name: x\nper_device_train_batch_size: 8\n")
+    assert "recompute" not in found.options
+    assert found.options["recipe"] == "fp32-adam"
 
 
 def test_the_batch_of_a_gpu_is_8_where_nothing_is_said(tmp_path: Path) -> None:
@@ -130,6 +143,13 @@ def test_whole_gradients_stay_between_micro_batches(tmp_path: Path) -> None:
         ("optim: adamw_bnb_8bit\n", ("ZP301", "warning", "optim")),
         ("finetuning_type: lora\n", ("ZP301", "warning", "finetuning_type")),
         ("template: llama3\n", ("ZP301", "warning", "finetuning_type")),
+        ("template: llama3\nfinetuning_type: full\nuse_galore: true\n", ("ZP301", "warning", "use_galore")),
+        ("packing: true\n", ("ZP302", "note", "")),
+        ("max_length: 9\nteacher_model_name_or_path: x\n", ("ZP301", "warning", "teacher_model_name_or_path")),
+        (
+            "template: x\nfinetuning_type: full\npure_bf16: true\ndeepspeed: {zero_optimization: {stage: 3}}\n",
+            ("ZP201", "error", "pure_bf16"),
+        ),
         ("template: llama3\nfinetuning_type: full\nstage: dpo\n", ("ZP301", "warning", "stage")),
         ("evaluation_strategy: steps\n", ("ZP205", "warning", "evaluation_strategy")),
         ("bf_16: true\n", ("ZP201", "warning", "bf_16")),

@@ -10,7 +10,7 @@ from zeroplan.core.hardware import Node
 from zeroplan.core.question import Card
 from zeroplan.errors import InputError, one_line, printable
 from zeroplan.formats.launcher import HINT, counted_gpus
-from zeroplan.formats.nvidia_smi import gpu_of, listed_gpus
+from zeroplan.formats.nvidia_smi import count_gpus, gpu_of, listed_gpus
 from zeroplan.formats.presets import Presets
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -26,7 +26,7 @@ def auto_gpus() -> int:
     elif VISIBLE in os.environ:
         count, by = _visible(os.environ[VISIBLE]), VISIBLE
     else:
-        count, by = len(listed_gpus("--gpus auto", HINT)), "nvidia-smi, of this machine"
+        count, by = count_gpus("--gpus auto", HINT), "nvidia-smi, of this machine"
     _note(f"--gpus auto is {count}, by {by}.")
     return count
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import click
 
 from zeroplan.cli import ANSWERED, NOTHING_FITS
-from zeroplan.cli.judging import judged
+from zeroplan.cli.judging import check_typed, judged
 from zeroplan.cli.options import OUTPUT, QUESTION, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.planned import planned
 from zeroplan.core.findings import ERROR, SEVERITIES, WARNING, worst
@@ -69,6 +69,7 @@ def command(files: tuple[str, ...], kind: str | None, fail_on: str, **given: Unp
     """
     form = given["format"]
     given = planned(cast("Given", {"framework": "deepspeed", "stage": (), "unit": "GB", **given}))
+    check_typed(given)
     faults = Faults()
     hidden = width_of(given["model"], Presets(given["presets"])) if given["model"] else None
     checked = [found for file in files if (found := faults.attempt(partial(judged, file, given, kind, hidden)))]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from zeroplan.cli.asking import Asked, ask, no_cards
-from zeroplan.cli.typed import typed
+from zeroplan.cli.asking import AUTO, Asked, ask, no_cards, parse_gpus
+from zeroplan.cli.batch import parse_micro_batch, parse_seq_len
+from zeroplan.cli.typed import parts, typed
 from zeroplan.core.choices import LARGEST_BATCH
 from zeroplan.core.findings import ERROR, NOTE, SEVERITIES, WARNING, Finding, Place, of_answer, worst
+from zeroplan.core.plan import MOST_MICRO_BATCHES
 from zeroplan.core.question import Question
 from zeroplan.core.verdict import CardAnswer, fit
-from zeroplan.errors import InputError, one_line, printable
+from zeroplan.errors import Faults, InputError, one_line, printable
 from zeroplan.formats.configs import read_config
 from zeroplan.formats.derived import batch_findings, derived_batch, derived_groups
 from zeroplan.formats.models import known_name, width_of
@@ -63,12 +66,32 @@ def judged(file: str, given: Given, kind: str | None, hidden: int | None) -> Che
     )
 
 
+def check_typed(given: Given) -> None:
+    """Raise InputError for what is typed wrong, whether a file is judged or not."""
+    presets, faults = Presets(given["presets"]), Faults()
+    if given["gpus"] and given["gpus"].strip().lower() != AUTO:
+        faults.attempt(partial(parse_gpus, given["gpus"]))
+    if given["seq_len"]:
+        faults.attempt(partial(parse_seq_len, given["seq_len"]))
+    faults.attempt(partial(parse_micro_batch, given["micro_batch"]))
+    faults.attempt(partial(parse_count, given["grad_accum"], "--grad-accum", MOST_MICRO_BATCHES, "--grad-accum 8"))
+    for name in parts(given["gpu"]):
+        if name.lower() != AUTO:
+            faults.attempt(partial(presets.gpu, name))
+    faults.report()
+
+
 def _of_answers(
     question: Question | None, answers: tuple[CardAnswer, ...], reading: Reading, place: Place
 ) -> list[Finding]:
     if question is None:
         return []
     found = [each for answer in answers for each in of_answer(question, answer, place, reading.half)]
+    left_open = any("batch" in each.place.key for each in reading.findings if each.code == "ZP302")
+    unsaid = not typed("micro_batch") and "micro_batch" not in reading.options and not left_open
+    if question.counts_activations and unsaid:
+        said = "the batch of a GPU is not in the file: 1 sequence, and 1 micro-batch a step where it says no other."
+        found.append(Finding("ZP302", NOTE, place, said, "Give --micro-batch and --grad-accum."))
     if not question.counts_activations:
         lacking = "--seq-len" if question.model.architecture else "--model and --seq-len"
         said = "activations are not counted: whether it fits is said of states and buffers alone."
@@ -100,6 +123,12 @@ def _wanted(reading: Reading, given: Given) -> Given:
         said, mend = f"the model {printable(named)} is not a preset of zeroplan's.", "Give --model, or --params."
         reading.findings.append(Finding("ZP302", NOTE, Place(one_line(reading.path)), said, mend))
         del options["model"]
+    for name in ("gpus", "grad_accum", "micro_batch", "seq_len", "recompute"):
+        said_in_file = options.get(name)
+        if said_in_file is not None and typed(name) and given[name] != said_in_file:
+            option = f"--{name.replace('_', '-')}"
+            said = f"says {option} {said_in_file}; {given[name]} is typed, and taken."
+            reading.findings.append(Finding("ZP302", NOTE, Place(one_line(reading.path)), said))
     aside = {"model", "params"} if given["model"] or given["params"] else set[str]()
     wanted: dict[str, Any] = {**given}
     wanted |= {

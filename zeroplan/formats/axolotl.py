@@ -14,7 +14,7 @@ from zeroplan.core.findings import ERROR, NOTE, WARNING
 from zeroplan.errors import printable
 from zeroplan.formats import axolotl_keys as keys
 from zeroplan.formats.files import read_bytes
-from zeroplan.formats.reading import Reader, Reading, alike, text_of, word_of
+from zeroplan.formats.reading import Reader, Reading, alike, misspelt, text_of, word_of
 from zeroplan.formats.trainer import NOTHING, read_deepspeed_argument, read_optimizer
 from zeroplan.formats.trainer_fsdp import CONFIG, bare, check_policy, read_words, stage_of_words
 from zeroplan.formats.yaml_mapping import LARGEST_YAML, mapping
@@ -41,7 +41,13 @@ class _Reader(Reader):
         options = self.reading.options
         for key in data:
             if key not in keys.KNOWN and not key.startswith(keys.PLUGINS):
-                self.found("ZP201", NOTE, key, f"is unknown; axolotl drops it.{alike(key, keys.KNOWN)}")
+                said = (
+                    "is not axolotl's own: a plugin's, or dropped."
+                    if data.get("plugins")
+                    else "is unknown; axolotl drops it."
+                )
+                hint = alike(key, keys.KNOWN) if misspelt(key, sorted(keys.KNOWN)) else ""
+                self.found("ZP201", NOTE, key, said + hint)
         if data.get("learning_rate") is None:
             self.found("ZP201", ERROR, "learning_rate", "is missing; axolotl refuses the file.")
         if word_of(data.get("base_model")) in NOTHING:
@@ -111,6 +117,8 @@ class _Reader(Reader):
         for key in keys.OTHERWISE:
             if word_of(data.get(key)) not in NOTHING:
                 self.not_modelled(key)
+        if word_of(data.get("attn_implementation")) == "eager" or self.flag(data, "eager_attention"):
+            self.reading.options["attention"] = "eager"
         if word_of(data.get("rl")) not in (*NOTHING, *keys.ALONE):
             self.not_modelled("rl", "a second model stands beside the trained one, which is not modelled")
         if data.get("unfrozen_parameters"):

@@ -14,7 +14,10 @@ MEANT = {"cpu_offload": "offload_params", "sharding_strategy": "reshard_after_fo
 AS_ALWAYS = ("FULL_SHARD", "FALSE", "NULL")
 """Values of them that ask for what is done anyway."""
 POLICIES = ("TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP")
-OTHERWISE = ("lisa_n_layers", "layer_offloading", "tiled_mlp", "fp32_norms")
+OTHERWISE = (
+    *("lisa_n_layers", "layer_offloading", "tiled_mlp", "fp32_norms", "spectrum_top_fraction", "qat", "kd_trainer"),
+    *("reward_model", "process_reward_model"),
+)
 """Keys that train, keep or compute otherwise than is modelled."""
 ALONE = ("orpo", "simpo")
 """Values of `rl` at which no second model is loaded."""

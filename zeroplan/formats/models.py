@@ -28,7 +28,8 @@ def read_model(text: str, presets: Presets, where: str = "--model") -> Model:
         try:
             return replace(read_hub(on_hub, where), path=one_line(text))
         except InputError as error:
-            raise InputError(where, error.problem, f"{error.hint}{_alike(name, presets)}") from error
+            hint = f"{error.hint}{_alike(name, presets)}".strip()
+            raise InputError(where, error.problem, hint or "Give a config.json, or --params N.") from error
     return presets.model(name, where).model
 
 

@@ -26,12 +26,19 @@ class Listed(NamedTuple):
 
 def listed_gpus(where: str, hint: str) -> tuple[Listed, ...]:
     """Every GPU of this machine; raises InputError, with the hint, where nvidia-smi does not say it."""
+    return tuple(_listed(line, where, hint) for line in _lines(where, hint))
+
+
+def count_gpus(where: str, hint: str) -> int:
+    """How many GPUs this machine has, whatever they are."""
+    return len(_lines(where, hint))
+
+
+def _lines(where: str, hint: str) -> list[str]:
     text, problem = _said()
-    if problem:
-        raise InputError(where, problem, hint)
-    found = tuple(_listed(line, where, hint) for line in text.splitlines() if line.strip())
-    if not found:
-        raise InputError(where, "nvidia-smi lists no GPU.", hint)
+    found = [line for line in text.splitlines() if "," in line]
+    if problem or not found:
+        raise InputError(where, problem or "nvidia-smi lists no GPU.", hint)
     return found
 
 

@@ -19,7 +19,7 @@ from zeroplan.formats.deepspeed_keys import BATCH
 from zeroplan.formats.files import read_bytes
 from zeroplan.formats.reading import Reader, Reading, alike, misspelt, text_of, word_of
 from zeroplan.formats.trainer_fsdp import CONFIG, read_trainer_fsdp
-from zeroplan.formats.trainer_scripts import Script, script_of
+from zeroplan.formats.trainer_scripts import EAGER, OFF, OTHERWISE, Script, script_of
 from zeroplan.formats.yaml_mapping import LARGEST_YAML, json_of, mapping
 
 NOTHING = ("null", "", "false")
@@ -58,10 +58,17 @@ class _Reader(Reader):
         checkpoints = [
             key for key in ("activation_checkpointing", "gradient_checkpointing") if data.get(key) is not None
         ]
-        if self.flag(data, checkpoints[0]) if checkpoints else script.checkpoints:
+        own = bool(checkpoints) and not script.decides
+        if self.flag(data, checkpoints[0]) if own else script.checkpoints:
             options["recompute"] = "full"
+        if any(word_of(data.get(key)) == value for key, value in EAGER.items()):
+            options["attention"] = "eager"
         precision = self._precision(data)
         self.pure = self.flag(data, "pure_bf16")
+        if self.pure:
+            precision = self.reading.half = "bf16"
+        if word_of(data.get("loss_type")) == "chunked_nll":
+            options["loss"] = "chunked"
         self.reading.quiet = not self._synchronises(data)
         read_optimizer(self, data, "optim")
         parallel = [key for key in ("fsdp", "deepspeed") if word_of(data.get(key)) not in NOTHING and data[key] != []]
@@ -69,6 +76,8 @@ class _Reader(Reader):
             self.found("ZP201", ERROR, "fsdp", "stands beside deepspeed; the Trainer refuses both.", "Keep one.")
         if "deepspeed" in parallel:
             read_deepspeed_argument(self, data["deepspeed"], self._hidden, precision)
+            if self.pure and options["stage"] == ("3",):
+                self.found("ZP201", ERROR, "pure_bf16", "is refused with ZeRO-3 by LLaMA-Factory.", "Say bf16.")
         elif "fsdp" in parallel:
             read_trainer_fsdp(self, data["fsdp"], self.section(self._parsed(data), CONFIG))
         elif self.section(self._parsed(data), CONFIG):
@@ -97,6 +106,13 @@ class _Reader(Reader):
             found = [text_of(data[name]) for name in names if word_of(data.get(name)) not in NOTHING]
             if found:
                 self.reading.options[option] = found[0]
+        for key in OTHERWISE:
+            if word_of(data.get(key)) not in OFF:
+                self.not_modelled(key)
+        if script.name:
+            taken = "checkpoints and bf16 are on" if script.bf16 else "checkpoints are on"
+            said = f"keys of {script.name} are in it, whose defaults are taken: {taken} unless it says otherwise."
+            self.found("ZP302", NOTE, "", said)
         if script.seq_len:
             self.reading.options.setdefault("seq_len", str(script.seq_len))
         if script.adapter:
@@ -138,6 +154,9 @@ class _Reader(Reader):
             options["set"] = fsdp2_settings(False)
         if options["framework"] == "ddp":
             options.setdefault("stage", ("0",))
+            if self.pure:
+                options["recipe"] = "pure-bf16"
+                return
         elif mixed:
             if self.pure:
                 options["recipe"] = "pure-bf16"

@@ -16,7 +16,7 @@ REMOVED = {
 }
 """Arguments that were, and what stands for them."""
 MODEL = ("model_name_or_path",)
-SEQUENCE = ("max_length", "max_seq_length", "cutoff_len")
+SEQUENCE = ("max_length", "max_seq_length", "cutoff_len", "block_size")
 """How scripts around the Trainer call the model and its length: TRL, LLaMA-Factory."""
 ADAPTERS = {"finetuning_type": ("full",), "use_peft": ("false", "null"), "quantization_bit": ("null",)}
 """Arguments of such scripts that train a part of the model, but for these values."""

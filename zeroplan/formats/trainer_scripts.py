@@ -13,17 +13,34 @@ from typing import Any
 from zeroplan.formats.reading import YES, word_of
 
 FACTORY = ("finetuning_type", "template", "cutoff_len", "dataset_dir", "disable_gradient_checkpointing")
-TRL = ("dataset_name", "dataset_config", "packing", "use_peft", "lora_r", "max_length")
+TRL = (
+    *("use_peft", "packing", "max_length", "dataset_text_field", "assistant_only_loss", "completion_only_loss"),
+    *("padding_free", "dataset_config"),
+)
+"""Keys that only such a script has; dataset_name is of transformers' own examples too."""
 FACTORY_LENGTH = 2048
 ALONE = ("pt", "sft", "", "null")
 """Values of LLaMA-Factory's `stage` at which one model is trained, and none stands beside it."""
+OTHERWISE = (
+    *("use_galore", "use_apollo", "use_badam", "use_adam_mini", "use_muon", "fp8", "use_unsloth_gc"),
+    *("mixture_of_depths", "load_in_4bit", "load_in_8bit", "activation_offloading", "use_vllm"),
+    *("teacher_model_name_or_path", "ref_model", "num_generations", "beta"),
+)
+"""Keys that train, keep or compute otherwise than is modelled, or with a second model."""
+OFF = ("null", "", "false", "0", "0.0")
+EAGER = {"attn_implementation": "eager", "flash_attn": "disabled"}
+"""Keys of attention, and the value at which scores are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
     """What a script takes where its file says nothing."""
 
+    name: str = ""
+    """Empty: the Trainer itself."""
     checkpoints: bool = False
+    decides: bool = False
+    """Whether it switches checkpoints itself, whatever the Trainer's argument says."""
     bf16: bool = False
     seq_len: int = 0
     """0: not known."""
@@ -41,11 +58,13 @@ def script_of(data: Mapping[str, Any]) -> Script:
     """The script that a file is for; the Trainer's own defaults where no key of one is in it."""
     if any(key in data for key in FACTORY):
         return Script(
+            name="LLaMA-Factory",
             checkpoints=word_of(data.get("disable_gradient_checkpointing", False)) not in YES,
+            decides=True,
             seq_len=FACTORY_LENGTH,
             adapter="" if "finetuning_type" in data else "finetuning_type",
             beside="" if word_of(data.get("stage", "")) in ALONE else "stage",
         )
     if any(key in data for key in TRL):
-        return Script(checkpoints=True, bf16=True)
+        return Script(name="TRL", checkpoints=True, bf16=True)
     return Script()
