@@ -224,17 +224,7 @@ def _named_card(presets: Presets, name: str, node: Node | None) -> Card:
             f"How many goes with --gpus {name.strip()[:12]}.",
         )
     gpu = presets.gpu(name)
-    return card_in(presets, gpu, node, "" if name.strip().lower() == gpu.name else name.strip())
-
-
-def card_in(presets: Presets, gpu: Gpu, node: Node | None, asked: str = "") -> Card:
-    """A preset's GPU in a node, or in its usual one; raises InputError for a node of another GPU."""
-    if node is None:
-        return presets.card(gpu, asked)
-    held = presets.gpu(node.gpu, f"node {node.name}, gpu").name
-    if held != gpu.name:
-        raise InputError("--node", f"{node.name} has {held}, not {gpu.name}.", f"Give --gpu {held} or no --gpu.")
-    return Card(gpu=gpu, node=node, asked=asked)
+    return presets.card(gpu, "" if name.strip().lower() == gpu.name else name.strip(), node)
 
 
 def _own_card(usable_bytes: int) -> Gpu:

@@ -5,7 +5,6 @@ from functools import cache
 
 import click
 
-from zeroplan.cli.asking import card_in
 from zeroplan.core.hardware import Node
 from zeroplan.core.question import Card
 from zeroplan.errors import InputError, one_line, printable
@@ -48,7 +47,7 @@ def auto_cards(presets: Presets, node: Node | None) -> list[Card]:
         known = gpu.usable_bytes_stated is None
         taken = gpu.name if known else "a card of no preset: its total less the driver's share and a context"
         _note(f"--gpu auto is {taken}, by nvidia-smi ({one_line(listed.name)[:60]}, {listed.memory_mib} MiB).")
-        cards[listed] = card_in(presets, gpu, node) if known else Card(gpu=gpu, node=node)
+        cards[listed] = presets.card(gpu, node=node) if known else Card(gpu=gpu, node=node)
     return list(cards.values())
 
 

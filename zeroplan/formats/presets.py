@@ -111,9 +111,14 @@ class Presets:
         """The GPUs to show when none is named, in their order."""
         return [self.gpu(name) for name in FEATURED]
 
-    def card(self, gpu: Gpu, asked: str = "") -> Card:
-        """A GPU in its usual node."""
-        node = self.node(gpu.node, f"gpu {gpu.name}, node") if gpu.node else None
+    def card(self, gpu: Gpu, asked: str = "", node: Node | None = None) -> Card:
+        """A GPU in a node, or in its usual one; raises InputError for a node of another GPU."""
+        if node is None:
+            node = self.node(gpu.node, f"gpu {gpu.name}, node") if gpu.node else None
+            return Card(gpu=gpu, node=node, asked=asked)
+        held = self.gpu(node.gpu, f"node {node.name}, gpu").name
+        if held != gpu.name:
+            raise InputError("--node", f"{node.name} has {held}, not {gpu.name}.", f"Give --gpu {held} or no --gpu.")
         return Card(gpu=gpu, node=node, asked=asked)
 
     def _check_references(self) -> None:
