@@ -206,3 +206,16 @@ def test_the_cause_is_in_the_answer(free: str, allocated: str, cached: str, caus
 
 def test_the_cause_is_unknown_where_the_message_is_short() -> None:
     assert diagnosed("Tried to allocate 2.00 GiB")["cause"] is None
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("RuntimeError: CUDA error: out of memory", "is the CUDA driver's, which says no size"),
+        ("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory", "is of the host's memory"),
+    ],
+)
+def test_messages_of_another_kind_are_told_apart(message: str, said: str) -> None:
+    ran = run("diagnose", message)
+    assert (ran.status, ran.stdout) == (2, "")
+    assert said in ran.stderr

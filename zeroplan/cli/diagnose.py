@@ -18,7 +18,7 @@ from zeroplan.core.diagnosis import Matched, matches
 from zeroplan.core.oom import Message
 from zeroplan.core.verdict import CardAnswer, fit
 from zeroplan.errors import InputError
-from zeroplan.formats.oom import ABSURD, REQUESTED, read_message
+from zeroplan.formats.oom import is_message, read_message
 
 if TYPE_CHECKING:
     from zeroplan.cli.given import Given
@@ -64,7 +64,7 @@ def _text(message: str) -> str:
         if len(raw) > LARGEST_LOG:
             raise InputError("MESSAGE", f"standard input is larger than {LARGEST_LOG // 2**20} MiB.", "Give its end.")
         return raw.decode("utf-8", errors="replace")
-    if REQUESTED.search(" ".join(message.split())) or ABSURD in message:
+    if is_message(message):
         return message
     if not os.path.exists(message):
         hint = "Give the message in quotes, a log's path, or - for standard input."

@@ -19,18 +19,41 @@ ALLOCATED = (rf"{SIZE} already allocated", rf"Of the allocated memory {SIZE} is 
 RESERVED = (rf"{SIZE} reserved in total by PyTorch",)
 UNALLOCATED = (rf"{SIZE} is reserved by PyTorch but unallocated", rf"{SIZE} cached")  # cached: torch 1.0 to 1.3
 ALLOWED = (rf"{SIZE} allowed",)
-ABSURD = "Tried to allocate more than 1EB"
+OTHERS = (
+    (
+        "Tried to allocate more than 1EB",
+        "PyTorch was asked for more than an exabyte: a wrong or negative size in the program, no lack of memory.",
+        "",
+    ),
+    (
+        "CUDA error: out of memory",
+        "is the CUDA driver's, which says no size: memory outside of PyTorch's allocator ran out.",
+        "See nvidia-smi: a context, NCCL, or another process on the GPU.",
+    ),
+    (
+        "DefaultCPUAllocator: ",
+        "is of the host's memory, not of a GPU's.",
+        "zeroplan fit says what a node needs: --framework deepspeed --offload optimizer=cpu.",
+    ),
+)
+"""Messages of another kind: how they are told, what they are, and what to do."""
 LONGEST = 4000
 """Characters of a message after its request."""
+
+
+def is_message(text: str) -> bool:
+    """Whether a text is a message, rather than the name of a file."""
+    plain = " ".join(text.split())
+    return REQUESTED.search(plain) is not None or any(mark in plain for mark, *_ in OTHERS)
 
 
 def read_message(text: str) -> Message:
     """The message of a text that asks for most, the first of them; raises InputError where there is none."""
     text = " ".join(text.split())
     found = list(REQUESTED.finditer(text))
-    if not found and ABSURD in text:
-        said = "PyTorch was asked for more than an exabyte: a wrong or negative size in the program, no lack of memory."
-        raise InputError("MESSAGE", said)
+    for mark, said, what in OTHERS:
+        if not found and mark in text:
+            raise InputError("MESSAGE", said, what)
     if not found:
         hint = 'It has "Tried to allocate 12.94 GiB"; give the whole line, or the log as a file.'
         raise InputError("MESSAGE", "no CUDA out of memory message is in it.", hint)
