@@ -125,6 +125,12 @@ def test_github_annotations_are_escaped(tmp_path: Path) -> None:
     assert "title=ZP201::" in line
 
 
+def test_a_file_that_cannot_be_read_is_annotated_too(config: Path) -> None:
+    ran = run("check", str(config), "gone.json", "--format", "github")
+    assert ran.status == 2
+    assert "::error file=gone.json,title=unreadable::gone.json: cannot be read" in ran.stdout
+
+
 def test_sarif_has_a_rule_for_every_result() -> None:
     ran = run("check", str(DATA / "misplaced.json"), "--format", "sarif")
     found = json.loads(ran.stdout)

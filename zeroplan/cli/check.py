@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import click
@@ -12,10 +11,11 @@ from zeroplan.cli.judging import check_typed, judged
 from zeroplan.cli.options import OUTPUT, QUESTION, GroupedCommand, GroupedOption, shared
 from zeroplan.cli.planned import planned
 from zeroplan.core.findings import ERROR, SEVERITIES, WARNING, worst
-from zeroplan.errors import Faults
+from zeroplan.errors import InputError
 from zeroplan.formats.configs import KINDS
 from zeroplan.formats.models import width_of
 from zeroplan.formats.presets import Presets
+from zeroplan.render import checked as render
 
 if TYPE_CHECKING:
     from zeroplan.cli.given import Given
@@ -70,20 +70,26 @@ def command(files: tuple[str, ...], kind: str | None, fail_on: str, **given: Unp
     form = given["format"]
     given = planned(cast("Given", {"framework": "deepspeed", "stage": (), "unit": "GB", **given}))
     check_typed(given)
-    faults = Faults()
+    failed: dict[str, InputError] = {}
     hidden = width_of(given["model"], Presets(given["presets"])) if given["model"] else None
-    checked = [found for file in files if (found := faults.attempt(partial(judged, file, given, kind, hidden)))]
+    checked = []
+    for file in files:
+        try:
+            checked.append(judged(file, given, kind, hidden))
+        except InputError as error:
+            failed[file] = error
     if checked:
         _show(form, checked)
-    faults.report()
+    if failed and form == "github":
+        click.echo("".join(render.github_fault(*each) for each in failed.items()), nl=False)
+    if failed:
+        raise InputError.together(failed.values())
     worse = [each for found in checked if (each := worst(found.findings))]
     bad = any(SEVERITIES.index(each) <= SEVERITIES.index(fail_on) for each in worse)
     return NOTHING_FITS if bad else ANSWERED
 
 
 def _show(form: str, checked: list[Checked]) -> None:
-    from zeroplan.render import checked as render
-
     if form == "table":
         from zeroplan.render.table import print_blocks
 

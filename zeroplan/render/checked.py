@@ -10,7 +10,7 @@ from zeroplan import __version__
 from zeroplan.core.findings import ERROR, NOTE, SEVERITIES, WARNING, Finding, taken
 from zeroplan.core.question import Question
 from zeroplan.core.verdict import FITS, CardAnswer
-from zeroplan.errors import one_line
+from zeroplan.errors import InputError, one_line
 from zeroplan.render.blocks import BAD, DIM, GOOD, STRONG, WARN, Block, Paragraph
 from zeroplan.render.machine import header, json_text, request_json
 from zeroplan.units import counted
@@ -121,6 +121,15 @@ def github(checked: list[Checked]) -> str:
             key = f"{found.place.key}: " if found.place.key else ""
             text = _escaped(f"{key}{found.said} {found.mend}".strip())
             lines.append(f"::{level} file={_escaped(found.place.file, ',:')}{at},title={found.code}::{text}\n")
+    return "".join(lines)
+
+
+def github_fault(file: str, error: InputError) -> str:
+    """The annotation of a file that cannot be read."""
+    lines = (
+        f"::error file={_escaped(one_line(file), ',:')},title=unreadable::{_escaped(str(each))}\n"
+        for each in error.faults
+    )
     return "".join(lines)
 
 
