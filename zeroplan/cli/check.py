@@ -26,7 +26,7 @@ FORMATS = ("table", "json", "github", "sarif")
 
 @click.command("check", cls=GroupedCommand, short_help="A configuration file, judged before the job starts.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@shared("headroom", "recipe", "grad_accum", without=("format", "unit", "framework", "stage"))
+@shared("headroom", "recipe", without=("format", "unit", "framework", "stage"))
 @click.option(
     "--from",
     "kind",
