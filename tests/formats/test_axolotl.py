@@ -122,6 +122,12 @@ def test_whole_gradients_stay_between_micro_batches(tmp_path: Path) -> None:
     assert json.loads(ran.stdout)["results"][0]["request"]["settings"] == {"no_sync": True}
 
 
+def test_a_sync_in_each_batch_leaves_no_whole_gradients(tmp_path: Path) -> None:
+    kwargs = "accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}\n"
+    assert not written(tmp_path, BASE + FSDP2 + kwargs).quiet
+    assert written(tmp_path, BASE + FSDP2 + "torch_compile: auto\n").quiet
+
+
 def test_merge_keys_are_refused_and_do_not_blow_up(tmp_path: Path) -> None:
     levels = "\n".join(f"k{n}: &k{n}\n  <<: [{', '.join([f'*k{n - 1}'] * 9)}]" for n in range(1, 12))
     file = tmp_path / "bomb.yaml"

@@ -302,3 +302,46 @@ def test_fp32_accumulation_counts_where_a_launcher_says_the_precision(tmp_path: 
     assert written(tmp_path, wide).options["recipe"] == "deepspeed-fp32-accum"
     given_by = read_deepspeed(str(tmp_path / "ds_config.json"), precision="bf16")
     assert given_by.options["recipe"] == "deepspeed-fp32-accum"
+
+
+@pytest.mark.parametrize(
+    ("config", "options"),
+    [
+        ({"bf16": {"enabled": "yes"}}, {"recipe": "deepspeed-16bit"}),
+        ({"bf16": {"enabled": False}, "bfloat16": {"enabled": True}}, {"recipe": "fp32-adam"}),
+        (
+            {"bf16": {"enabled": True}, "data_types": {"grad_accum_dtype": "torch.float32"}},
+            {"recipe": "deepspeed-fp32-accum"},
+        ),
+        ({"zero_optimization": {"stage": 2, "cpu_offload": "true"}}, {"offload": ("optimizer=cpu",)}),
+        ({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": "8"}}, {"hpz": "8"}),
+        ({"zero_optimization": {"stage": 3, "zero_quantized_weights": "true"}}, {"quantize": ("weights",)}),
+        ({"zero_optimization": {"stage": 2, "reduce_bucket_size": "1000"}}, {"set": ("reduce_bucket_size=1000",)}),
+        ({"zero_optimization": {"stage": 2, "overlap_comm": "false"}}, {"set": ("overlap_comm=false",)}),
+    ],
+)
+def test_what_deepspeed_takes_for_a_value_is_one(
+    tmp_path: Path, config: dict[str, Any], options: dict[str, Any]
+) -> None:
+    """Its records coerce texts and numbers; tried with 0.19.8."""
+    assert options.items() <= written(tmp_path, config).options.items()
+
+
+@pytest.mark.parametrize(
+    ("config", "key", "judged"),
+    [
+        ({"bf16": {"enabled": True, "bf16_master_weights_and_grads": 1}}, "bf16.bf16_master_weights_and_grads", False),
+        ({"communication_data_type": "fp32"}, "communication_data_type", False),
+        ({"compile": {"deepcompile": True}}, "compile.deepcompile", False),
+        ({"optimizer": {"type": "AdamW", "params": {"amsgrad": True}}}, "optimizer.params", False),
+        (
+            {"zero_optimization": {"stage": 1, "contiguous_gradients": False}},
+            "zero_optimization.contiguous_gradients",
+            True,
+        ),
+    ],
+)
+def test_what_changes_memory_or_traffic_is_said(tmp_path: Path, config: dict[str, Any], key: str, judged: bool) -> None:
+    found = written(tmp_path, config)
+    assert ("ZP301", "warning", key) in told(found)
+    assert found.unmodelled is not judged

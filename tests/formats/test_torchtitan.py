@@ -104,6 +104,10 @@ def test_settings_and_defaults(tmp_path: Path, text: str, options: dict[str, obj
             ("ZP206", "warning", "training.tensor_parallel_degree"),
         ),
         ("[model]\nconverters = ['float8']\n[training]\n", ("ZP301", "warning", "model.converters")),
+        (
+            "[training]\ndtype = 'bfloat16'\nmixed_precision_param = 'float32'\n",
+            ("ZP301", "warning", "training.mixed_precision_param"),
+        ),
         ("[optimizer]\nname = 'SGD'\n", ("ZP301", "warning", "optimizer.name")),
         ("[model]\nflavor = '9B'\n[training]\n", ("ZP302", "note", "model.flavor")),
         ("training = 3\n[optimizer]\n", ("ZP201", "error", "training")),

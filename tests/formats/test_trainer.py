@@ -71,12 +71,18 @@ def test_the_arguments_of_a_run(tmp_path: Path) -> None:
             {"loss": "hf", "fused": "norm"},
         ),
         ("torch_compile_backend: inductor\n", {"compiled": "model"}),
+        ("torch_compile_mode: max-autotune\n", {"compiled": "model"}),
+        ("accelerator_config: '{\"split_batches\": false}'\n", {"framework": "ddp"}),
     ],
 )
 def test_what_is_asked_for(tmp_path: Path, text: str, options: dict[str, object]) -> None:
     found = written(tmp_path, BASE + text)
     assert options.items() <= found.options.items()
     assert not found.unmodelled
+
+
+def test_a_backend_that_fuses_nothing_saves_nothing(tmp_path: Path) -> None:
+    assert "compiled" not in written(tmp_path, BASE + "torch_compile_backend: eager\n").options
 
 
 def test_examples_of_transformers_are_not_taken_for_trls(tmp_path: Path) -> None:
@@ -145,6 +151,11 @@ def test_whole_gradients_stay_between_micro_batches(tmp_path: Path) -> None:
         ("template: llama3\n", ("ZP301", "warning", "finetuning_type")),
         ("template: llama3\nfinetuning_type: full\nuse_galore: true\n", ("ZP301", "warning", "use_galore")),
         ("packing: true\n", ("ZP302", "note", "")),
+        ("packing: true\nloss_type: sigmoid\n", ("ZP301", "warning", "loss_type")),
+        ("max_prompt_length: 512\n", ("ZP301", "warning", "max_prompt_length")),
+        ("parallelism_config: {dp_shard_size: 4}\n", ("ZP301", "warning", "parallelism_config")),
+        ("accelerator_config: {split_batches: true}\n", ("ZP301", "warning", "accelerator_config.split_batches")),
+        ("auto_find_batch_size: true\n", ("ZP301", "warning", "auto_find_batch_size")),
         ("max_length: 9\nteacher_model_name_or_path: x\n", ("ZP301", "warning", "teacher_model_name_or_path")),
         (
             "template: x\nfinetuning_type: full\npure_bf16: true\ndeepspeed: {zero_optimization: {stage: 3}}\n",

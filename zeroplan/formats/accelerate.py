@@ -30,7 +30,7 @@ from zeroplan.formats.accelerate_keys import (
 )
 from zeroplan.formats.deepspeed import read_deepspeed
 from zeroplan.formats.files import read_bytes
-from zeroplan.formats.reading import AUTO, NO, YES, Reader, Reading, alike, text_of, word_of
+from zeroplan.formats.reading import AUTO, NO, UNFUSED, YES, Reader, Reading, alike, text_of, word_of
 from zeroplan.formats.yaml_mapping import LARGEST_YAML, mapping
 
 UNQUOTED_NO = re.compile(r"mixed_precision:[ \t]*(no|No|NO|off|Off|OFF|false|False|FALSE)[ \t]*(#.*)?$")
@@ -93,7 +93,7 @@ class _Reader(Reader):
             self.reading.unmodelled = True
         self._parallel(self.section(data, PARALLEL))
         dynamo = self.section(data, "dynamo_config").get("dynamo_backend", data.get("dynamo_backend"))
-        if word_of(dynamo) not in NO:
+        if word_of(dynamo) not in (*NO, *UNFUSED):
             options["compiled"] = "model"
         return self.reading
 
@@ -160,7 +160,8 @@ class _Reader(Reader):
         if not inside:
             said = f"deepspeed_config_file: {printable(name)} is not in the file's folder."
             raise InputError(one_line(self.reading.path), said, "Check that file by itself.")
-        found = read_deepspeed(str(folder / name), self._hidden, precision)
+        told = precision if "mixed_precision" in data else None  # else the code says it
+        found = read_deepspeed(str(folder / name), self._hidden, told)
         self.reading.findings += found.findings
         self.reading.options.update(found.options)
         self.reading.train_batch, self.reading.unmodelled = found.train_batch, found.unmodelled
@@ -194,6 +195,8 @@ class _Reader(Reader):
         if version == 2 and text_of(section.get("fsdp_state_dict_type", "")) == "LOCAL_STATE_DICT":
             said = "LOCAL_STATE_DICT is refused at version 2."
             self.found("ZP201", ERROR, f"{FSDP}.fsdp_state_dict_type", said, "Use SHARDED_STATE_DICT.")
+        if word_of(section.get("fsdp_ignored_modules")) not in NO:
+            self.not_modelled(f"{FSDP}.fsdp_ignored_modules", "modules that are not sharded are not modelled")
         policy = word_of(section.get("fsdp_auto_wrap_policy", "no_wrap"))
         if policy == "no_wrap":
             said = "without a policy, or with NO_WRAP, the whole model is one unit, which is not modelled"

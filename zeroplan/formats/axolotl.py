@@ -14,9 +14,9 @@ from zeroplan.core.findings import ERROR, NOTE, WARNING
 from zeroplan.errors import printable
 from zeroplan.formats import axolotl_keys as keys
 from zeroplan.formats.files import read_bytes
-from zeroplan.formats.reading import Reader, Reading, alike, misspelt, text_of, word_of
+from zeroplan.formats.reading import AUTO, UNFUSED, Reader, Reading, alike, misspelt, text_of, word_of
 from zeroplan.formats.trainer import NOTHING, read_deepspeed_argument, read_optimizer
-from zeroplan.formats.trainer_fsdp import CONFIG, bare, check_policy, read_words, stage_of_words
+from zeroplan.formats.trainer_fsdp import CONFIG, bare, check_policy, read_words, stage_of_words, synchronises
 from zeroplan.formats.yaml_mapping import LARGEST_YAML, mapping
 
 SEQUENCE = 512
@@ -72,9 +72,10 @@ class _Reader(Reader):
             options["recompute"] = "full"
         elif self.flag(data, "gradient_checkpointing"):
             options["recompute"] = "full"
-        if self.flag(data, "torch_compile"):
+        unfused = word_of(data.get("torch_compile_backend")) in UNFUSED
+        if word_of(data.get("torch_compile")) != AUTO and self.flag(data, "torch_compile") and not unfused:
             options["compiled"] = "model"
-        self.reading.quiet = True
+        self.reading.quiet = not synchronises(self, data)
         self._parallel(data, precision)
         return self.reading
 
@@ -130,7 +131,7 @@ class _Reader(Reader):
             self.found("ZP201", ERROR, "bf16", f"{printable(said)} is not true, false or auto; axolotl refuses it.")
         if said in ("auto", "true") or self.flag(data, "bfloat16"):
             self.reading.half = "bf16"
-        elif self.flag(data, "fp16"):
+        elif self.flag(data, "fp16") or self.flag(data, "float16"):
             self.reading.half = "fp16"
         return self.reading.half or "no"
 

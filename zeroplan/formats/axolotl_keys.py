@@ -16,7 +16,7 @@ AS_ALWAYS = ("FULL_SHARD", "FALSE", "NULL")
 POLICIES = ("TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP")
 OTHERWISE = (
     *("lisa_n_layers", "layer_offloading", "tiled_mlp", "fp32_norms", "spectrum_top_fraction", "qat", "kd_trainer"),
-    *("reward_model", "process_reward_model"),
+    *("reward_model", "process_reward_model", "model_quantization_config", "use_onebitllms", "deepcompile"),
 )
 """Keys that train, keep or compute otherwise than is modelled."""
 ALONE = ("orpo", "simpo")

@@ -16,7 +16,7 @@ from zeroplan.formats import deepspeed_keys as keys
 from zeroplan.formats.deepspeed_zero import ZeroReader, is_on
 from zeroplan.formats.files import read_bytes
 from zeroplan.formats.lenient_json import parse_lenient
-from zeroplan.formats.reading import AUTO, LARGEST_CONFIG, Reading, alike, misspelt
+from zeroplan.formats.reading import AUTO, LARGEST_CONFIG, YES, Reading, alike, misspelt, word_of
 
 
 def read_deepspeed(path: str, hidden: int | None = None, precision: str | None = None) -> Reading:
@@ -86,6 +86,16 @@ class _Reader(ZeroReader):
         kind = optimizer.get("type", keys.ADAMS[0]) if isinstance(optimizer, Mapping) else keys.ADAMS[0]
         if str(kind).lower() not in keys.ADAMS:
             self.not_modelled("optimizer.type")
+        settings = optimizer.get("params") if isinstance(optimizer, Mapping) else None
+        settings = settings if isinstance(settings, Mapping) else {}
+        if word_of(settings.get("amsgrad")) in YES or word_of(settings.get("fp32_optimizer_states", True)) not in YES:
+            self.not_modelled("optimizer.params", "another set of states is not modelled")
+        if word_of(data.get("communication_data_type")) in keys.FP32:
+            self.not_modelled("communication_data_type", "reducing in fp32 is not modelled")
+        for section, key in keys.OTHERWISE:
+            inner = data.get(section)
+            if isinstance(inner, Mapping) and word_of(inner.get(key)) in YES:
+                self.not_modelled(f"{section}.{key}")
         checkpoints = data.get("activation_checkpointing")
         for name in ("cpu_checkpointing", "partition_activations"):
             if isinstance(checkpoints, Mapping) and checkpoints.get(name) is True:
@@ -93,7 +103,8 @@ class _Reader(ZeroReader):
                 self.found("ZP301", WARNING, f"activation_checkpointing.{name}", said)
 
     def _precision(self, data: Mapping[str, Any]) -> None:
-        enabled = [_enabled(data.get(name)) for name in ("bf16", "bfloat16", "fp16")]
+        old = data.get("bfloat16") if data.get("bf16") is None else None  # read where bf16 is not there
+        enabled = [_enabled(data.get("bf16")), _enabled(old), _enabled(data.get("fp16"))]
         half = {"bf16": True in enabled[:2], "fp16": enabled[2] is True}
         open_still = AUTO in enabled or not {"bf16", "bfloat16", "fp16"} & set(data)
         given = self._precision_given if open_still and self._precision_given in half else ""
@@ -101,7 +112,7 @@ class _Reader(ZeroReader):
         if "bfloat16" in data:
             self.found("ZP204", WARNING, "bfloat16", "is the old name of bf16.", "Use bf16.")
         types = data.get("data_types")
-        wide = isinstance(types, Mapping) and str(types.get("grad_accum_dtype", "")).lower() in ("fp32", "float32")
+        wide = isinstance(types, Mapping) and word_of(types.get("grad_accum_dtype")) in keys.FP32
         if enabled[2] is True and True in enabled[:2]:
             self.found("ZP201", ERROR, "fp16", "and bf16 are both on; DeepSpeed stops.", "Keep one.")
         narrow = "deepspeed-fp32-accum" if wide else "deepspeed-16bit"
@@ -136,5 +147,5 @@ class _Reader(ZeroReader):
 
 def _enabled(section: object) -> object:
     """true, false or auto."""
-    value = section.get("enabled", False) if isinstance(section, Mapping) else False
-    return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
+    value = word_of(section.get("enabled", False)) if isinstance(section, Mapping) else "false"
+    return AUTO if value == AUTO else value in YES

@@ -99,6 +99,17 @@ SECTIONS = {
     ),
 }
 """The closed sets of keys of some sections; runtime/precision_config.py, runtime/zero/offload_config.py."""
+FP32 = ("fp32", "float32", "float", "torch.float32", "torch.float")
+"""How a type of 32 bits is written; runtime/config_utils.py, DtypeEnum."""
+OTHERWISE = (("compile", "deepcompile"), ("compile", "offload_opt_states"), ("hybrid_engine", "enabled"))
+"""Sections and keys that move or keep states in ways that are not modelled."""
+TRAFFIC = {
+    "stage3_use_all_reduce_for_fetch_params": True,
+    "use_multi_rank_bucket_allreduce": False,
+    "contiguous_gradients": False,
+    "reduce_scatter": False,
+}
+"""Keys of zero_optimization that change collectives or their buffers, at these values."""
 NARROW = ("bf16_master_weights_and_grads", "bf16_optimizer_states", "fp16_master_weights_and_grads")
 """Keys of bf16 and fp16 that keep states in 16 bits."""
 ADAMS = ("adam", "adamw", "auto")

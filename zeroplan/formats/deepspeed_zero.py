@@ -5,13 +5,14 @@ As of DeepSpeed 0.19.8: runtime/zero/config.py and offload_config.py. Its keys a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from zeroplan.core.findings import ERROR, NOTE, WARNING
 from zeroplan.errors import printable
 from zeroplan.formats import deepspeed_keys as keys
-from zeroplan.formats.reading import AUTO, MOST_KEYS, Reader, alike
+from zeroplan.formats.reading import AUTO, MOST_KEYS, YES, Reader, alike, word_of
 from zeroplan.units import format_size
 
 
@@ -37,7 +38,7 @@ class ZeroReader(Reader):
             if key not in keys.SECTIONS[name]:
                 said = f"is unknown; DeepSpeed refuses the file.{alike(key, keys.SECTIONS[name])}"
                 self.found("ZP201", ERROR, f"{path}.{key}", said)
-            elif key in keys.NARROW and section[key] is True:
+            elif key in keys.NARROW and word_of(section[key]) in YES:
                 self.not_modelled(f"{path}.{key}")
         return section
 
@@ -64,9 +65,13 @@ class ZeroReader(Reader):
                 self._number(key, name, value)
         self._prefetch()
         self._twins(zero)
-        overlap = zero.get("overlap_comm")
-        if isinstance(overlap, bool):
-            self._settings["overlap_comm"] = str(overlap).lower()
+        if zero.get("overlap_comm") is not None:
+            self._settings["overlap_comm"] = str(word_of(zero["overlap_comm"]) in YES).lower()
+        for key, at in keys.TRAFFIC.items():
+            plain = key != "reduce_scatter" or stage in (3, "3")
+            if zero.get(key) is not None and (word_of(zero[key]) in YES) is at and plain:
+                said = "changes collectives or their buffers, and is not modelled."
+                self.found("ZP301", WARNING, f"{keys.ZERO}.{key}", said)
         self._plus_plus(zero)
 
     def _prefetch(self) -> None:
@@ -106,9 +111,9 @@ class ZeroReader(Reader):
             self.found("ZP201", ERROR, path, f"is unknown; DeepSpeed refuses the file.{meant}")
 
     def _places(self, zero: Mapping[str, Any]) -> None:
-        if zero.get("cpu_offload") is True:
+        if word_of(zero.get("cpu_offload")) in YES:
             self._offload["optimizer"] = "cpu"
-        if zero.get("cpu_offload_param") is True:
+        if word_of(zero.get("cpu_offload_param")) in YES:
             self._offload["params"] = "cpu"
         for key, place in (("offload_optimizer", "optimizer"), ("offload_param", "params")):
             section = self._section(zero, key, f"{keys.ZERO}.{key}")
@@ -139,14 +144,19 @@ class ZeroReader(Reader):
                     self._number(f"offload_param.{key}", key, section[key])
 
     def _plus_plus(self, zero: Mapping[str, Any]) -> None:
-        group = zero.get("zero_hpz_partition_size", 1)
-        if isinstance(group, int) and not isinstance(group, bool) and group > 1:
+        said = word_of(zero.get("zero_hpz_partition_size", 1)).removesuffix(".0")
+        group = self.whole({"size": said}, "size", 1, least=1, path=f"{keys.ZERO}.zero_hpz_partition_size")
+        if group > 1:
             self.reading.options["hpz"] = str(group)
         quantized = {"weights": "zero_quantized_weights", "gradients": "zero_quantized_gradients"}
-        self.reading.options["quantize"] = tuple(name for name, key in quantized.items() if zero.get(key) is True)
+        self.reading.options["quantize"] = tuple(
+            name for name, key in quantized.items() if word_of(zero.get(key)) in YES
+        )
 
     def _number(self, key: str, name: str, value: object) -> None:
         path = f"{keys.ZERO}.{key}"
+        if isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value):
+            value = int(value)
         if value == AUTO:
             self._auto(path, name)
         elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18 or value % 1:

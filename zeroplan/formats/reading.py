@@ -18,6 +18,8 @@ NAMES = re.compile(r"""\"([^\"]{1,200})\"|^[ \t]*\[?[ \t]*([\w-]{1,200})[ \t]*[:
 DEEPEST, MOST_KEYS = 40, 300
 """Levels, and keys of one section; real ones have 3 and some dozens."""
 AUTO = "auto"
+UNFUSED = ("eager", "aot_eager")
+"""Backends of torch.compile that fuse nothing, so that as much is kept as without it."""
 MOST_BITS = 64
 """Of a number worth printing; Python refuses to print one of thousands of digits."""
 SLIP = 0.85

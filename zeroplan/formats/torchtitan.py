@@ -16,7 +16,7 @@ from zeroplan.core.findings import ERROR, NOTE, WARNING
 from zeroplan.errors import InputError, one_line, printable
 from zeroplan.formats import torchtitan_keys as keys
 from zeroplan.formats.files import read_bytes
-from zeroplan.formats.reading import DEEPEST, MOST_KEYS, Reader, Reading, alike, check_depth, text_of, word_of
+from zeroplan.formats.reading import DEEPEST, MOST_KEYS, UNFUSED, Reader, Reading, alike, check_depth, text_of, word_of
 from zeroplan.formats.yaml_mapping import LARGEST_YAML
 
 
@@ -165,6 +165,8 @@ class _Reader(Reader):
         options["recipe"] = "fsdp-mixed" if param == "bfloat16" else "fp32-adam"
         if stored == "bfloat16":
             options["recipe"] = "pure-bf16"
+            if param == "float32":
+                self.not_modelled("training.mixed_precision_param", "fp32 products of 16-bit weights are not modelled")
         elif options["framework"] == "ddp" and "local_batch_size" not in training:
             options["recipe"], self.reading.half = "fp32-adam", ""  # autocast only since 2025-06-16
 
@@ -196,6 +198,8 @@ class _Reader(Reader):
     def _compile(self, data: Mapping[str, Any], training: Mapping[str, Any]) -> None:
         section, options = self.section(data, "compile"), self.reading.options
         parts = section.get("components", ["model", "loss"])
+        if text_of(section.get("backend", "inductor")) in UNFUSED:
+            return
         if self.flag(training, "compile", path="training.compile"):
             options["compiled"] = "all" if keys.PARALLEL in data else "model"
         elif self.flag(section, "enable", path="compile.enable") and isinstance(parts, list) and "model" in parts:

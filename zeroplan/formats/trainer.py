@@ -17,9 +17,9 @@ from zeroplan.formats.accelerate import fsdp2_settings
 from zeroplan.formats.deepspeed import deepspeed_text, read_deepspeed
 from zeroplan.formats.deepspeed_keys import BATCH
 from zeroplan.formats.files import read_bytes
-from zeroplan.formats.reading import Reader, Reading, alike, misspelt, text_of, word_of
-from zeroplan.formats.trainer_fsdp import CONFIG, read_trainer_fsdp
-from zeroplan.formats.trainer_scripts import EAGER, OFF, OTHERWISE, Script, script_of
+from zeroplan.formats.reading import UNFUSED, Reader, Reading, alike, misspelt, text_of, word_of
+from zeroplan.formats.trainer_fsdp import CONFIG, read_trainer_fsdp, synchronises
+from zeroplan.formats.trainer_scripts import ALONE_LOSSES, EAGER, OFF, OTHERWISE, Script, script_of
 from zeroplan.formats.yaml_mapping import LARGEST_YAML, json_of, mapping
 
 NOTHING = ("null", "", "false")
@@ -50,11 +50,17 @@ class _Reader(Reader):
         script = script_of(data)
         self._beside(data, script)
         data = {**script.defaults(data), **data}
+        accelerator = data.get("accelerator_config")
+        if isinstance(accelerator, str) and accelerator.strip().startswith("{"):
+            data["accelerator_config"] = mapping(accelerator, self.reading.path, typed=True)
         options["micro_batch"] = str(self.whole(data, "per_device_train_batch_size", keys.BATCH, least=1))
         options["grad_accum"] = str(self.whole(data, "gradient_accumulation_steps", 1, least=1))
         self._liger(data)
-        if self.flag(data, "torch_compile") or word_of(data.get("torch_compile_backend")) not in NOTHING:
+        asked = [word_of(data.get(key)) for key in ("torch_compile_backend", "torch_compile_mode")]
+        compiles = self.flag(data, "torch_compile") or any(word not in NOTHING for word in asked)
+        if compiles and asked[0] not in UNFUSED:
             options["compiled"] = "model"
+        self._otherwise(data)
         checkpoints = [
             key for key in ("activation_checkpointing", "gradient_checkpointing") if data.get(key) is not None
         ]
@@ -67,9 +73,12 @@ class _Reader(Reader):
         self.pure = self.flag(data, "pure_bf16")
         if self.pure:
             precision = self.reading.half = "bf16"
-        if word_of(data.get("loss_type")) == "chunked_nll":
+        loss = word_of(data.get("loss_type"))
+        if loss == "chunked_nll":
             options["loss"] = "chunked"
-        self.reading.quiet = not self._synchronises(data)
+        elif loss not in (*NOTHING, *ALONE_LOSSES):
+            self.not_modelled("loss_type", f"{printable(loss)} may be of a second model, which is not modelled")
+        self.reading.quiet = not synchronises(self, data)
         read_optimizer(self, data, "optim")
         parallel = [key for key in ("fsdp", "deepspeed") if word_of(data.get(key)) not in NOTHING and data[key] != []]
         if len(parallel) > 1:
@@ -124,7 +133,7 @@ class _Reader(Reader):
                 self.not_modelled(key, "training a part of the model is not modelled")
 
     def _parsed(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With fsdp_config as a mapping, where it is JSON in a text."""
+        """With fsdp_config as a mapping, where it is JSON in a text; accelerator_config likewise, below."""
         given = data.get(CONFIG)
         if not isinstance(given, str) or not given.strip():
             return data
@@ -133,10 +142,17 @@ class _Reader(Reader):
             return {**data, CONFIG: None}
         return {**data, CONFIG: mapping(given, self.reading.path, typed=True)}
 
-    def _synchronises(self, data: Mapping[str, Any]) -> bool:
-        """Whether gradients are reduced in every micro-batch."""
-        section = self.section(self.section(data, "accelerator_config"), "gradient_accumulation_kwargs")
-        return self.flag(section, "sync_each_batch")
+    def _otherwise(self, data: Mapping[str, Any]) -> None:
+        """Note arguments under which another plan runs than the one that is read."""
+        if word_of(data.get("parallelism_config")) not in NOTHING:
+            self.not_modelled("parallelism_config")
+        if self.flag(data, "use_cpu"):
+            self.not_modelled("use_cpu", "training on CPUs is not modelled")
+        if self.flag(self.section(data, "accelerator_config"), "split_batches"):
+            self.not_modelled("accelerator_config.split_batches", "a batch that is split over the GPUs is not modelled")
+        if self.flag(data, "auto_find_batch_size"):
+            said = "tries smaller batches after an out-of-memory error; judged is the one in the file."
+            self.found("ZP301", WARNING, "auto_find_batch_size", said)
 
     def _precision(self, data: Mapping[str, Any]) -> str:
         on = [name for name in ("bf16", "fp16") if self.flag(data, name)]

@@ -24,6 +24,13 @@ def bare(section: Mapping[str, Any]) -> dict[str, Any]:
     return plain | {key.removeprefix("fsdp_"): value for key, value in section.items() if key.startswith("fsdp_")}
 
 
+def synchronises(reader: Reader, data: Mapping[str, Any]) -> bool:
+    """Whether accelerator_config asks for gradients to be reduced in every micro-batch."""
+    accelerator = data.get("accelerator_config")
+    inner = accelerator.get("gradient_accumulation_kwargs") if isinstance(accelerator, Mapping) else None
+    return isinstance(inner, Mapping) and reader.flag(inner, "sync_each_batch")
+
+
 def read_words(reader: Reader, value: object) -> list[str]:
     """The words of `fsdp`: a text of words with blanks between, or a list."""
     if value is True:

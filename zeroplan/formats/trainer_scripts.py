@@ -24,9 +24,12 @@ ALONE = ("pt", "sft", "", "null")
 OTHERWISE = (
     *("use_galore", "use_apollo", "use_badam", "use_adam_mini", "use_muon", "fp8", "use_unsloth_gc"),
     *("mixture_of_depths", "load_in_4bit", "load_in_8bit", "activation_offloading", "use_vllm"),
-    *("teacher_model_name_or_path", "ref_model", "num_generations", "beta"),
+    *("teacher_model_name_or_path", "ref_model", "num_generations", "beta", "use_llama_pro"),
+    *("max_prompt_length", "max_completion_length", "reward_funcs", "sync_ref_model", "reward_model_path"),
 )
 """Keys that train, keep or compute otherwise than is modelled, or with a second model."""
+ALONE_LOSSES = ("nll", "chunked_nll", "dft")
+"""Values of TRL's `loss_type` of one model."""
 OFF = ("null", "", "false", "0", "0.0")
 EAGER = {"attn_implementation": "eager", "flash_attn": "disabled"}
 """Keys of attention, and the value at which scores are kept."""
