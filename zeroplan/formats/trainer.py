@@ -40,60 +40,68 @@ class _Reader(Reader):
         self.pure = False
 
     def read(self, data: Mapping[str, Any]) -> Reading:
-        options = self.reading.options
-        for key in data:
-            if key in keys.REMOVED:
-                said = f"was removed from transformers before 5.24{keys.REMOVED[key]}."
-                self.found("ZP205", WARNING, key, said)
-            elif key not in keys.KNOWN and misspelt(key, keys.MEMORY):
-                self.found("ZP201", WARNING, key, f"is not read.{alike(key, frozenset(keys.MEMORY))}")
+        self._slips(data)
         script = script_of(data)
         self._beside(data, script)
         data = {**script.defaults(data), **data}
         accelerator = data.get("accelerator_config")
         if isinstance(accelerator, str) and accelerator.strip().startswith("{"):
             data["accelerator_config"] = mapping(accelerator, self.reading.path, typed=True)
+        options = self.reading.options
         options["micro_batch"] = str(self.whole(data, "per_device_train_batch_size", keys.BATCH, least=1))
         options["grad_accum"] = str(self.whole(data, "gradient_accumulation_steps", 1, least=1))
         self._liger(data)
-        asked = [word_of(data.get(key)) for key in ("torch_compile_backend", "torch_compile_mode")]
-        compiles = self.flag(data, "torch_compile") or any(word not in NOTHING for word in asked)
-        if compiles and asked[0] not in UNFUSED:
-            options["compiled"] = "model"
+        self._compute(data, script)
         self._otherwise(data)
-        checkpoints = [
-            key for key in ("activation_checkpointing", "gradient_checkpointing") if data.get(key) is not None
-        ]
-        own = bool(checkpoints) and not script.decides
-        if self.flag(data, checkpoints[0]) if own else script.checkpoints:
+        self.reading.quiet = not synchronises(self, data)
+        read_optimizer(self, data, "optim")
+        self._parallel(data, self._precision(data))
+        return self.reading
+
+    def _slips(self, data: Mapping[str, Any]) -> None:
+        """Note arguments that were, and those that look like one that is read."""
+        for key in data:
+            if key in keys.REMOVED:
+                said = f"was removed from transformers before 5.24{keys.REMOVED[key]}."
+                self.found("ZP205", WARNING, key, said)
+            elif key not in keys.KNOWN and misspelt(key, keys.MEMORY):
+                self.found("ZP201", WARNING, key, f"is not read.{alike(key, frozenset(keys.MEMORY))}")
+
+    def _compute(self, data: Mapping[str, Any], script: Script) -> None:
+        """Compilation, checkpoints, attention and the loss."""
+        options = self.reading.options
+        backend, mode = (word_of(data.get(key)) for key in ("torch_compile_backend", "torch_compile_mode"))
+        compiles = self.flag(data, "torch_compile") or backend not in NOTHING or mode not in NOTHING
+        if compiles and backend not in UNFUSED:
+            options["compiled"] = "model"
+        said = [key for key in ("activation_checkpointing", "gradient_checkpointing") if data.get(key) is not None]
+        own = bool(said) and not script.decides
+        if self.flag(data, said[0]) if own else script.checkpoints:
             options["recompute"] = "full"
         if any(word_of(data.get(key)) == value for key, value in EAGER.items()):
             options["attention"] = "eager"
-        precision = self._precision(data)
-        self.pure = self.flag(data, "pure_bf16")
-        if self.pure:
-            precision = self.reading.half = "bf16"
         loss = word_of(data.get("loss_type"))
         if loss == "chunked_nll":
             options["loss"] = "chunked"
         elif loss not in (*NOTHING, *ALONE_LOSSES):
             self.not_modelled("loss_type", f"{printable(loss)} may be of a second model, which is not modelled")
-        self.reading.quiet = not synchronises(self, data)
-        read_optimizer(self, data, "optim")
-        parallel = [key for key in ("fsdp", "deepspeed") if word_of(data.get(key)) not in NOTHING and data[key] != []]
-        if len(parallel) > 1:
+
+    def _parallel(self, data: Mapping[str, Any], precision: str) -> None:
+        """DeepSpeed, FSDP or DDP, and the recipe under it."""
+        said = [key for key in ("fsdp", "deepspeed") if word_of(data.get(key)) not in NOTHING and data[key] != []]
+        if len(said) > 1:
             self.found("ZP201", ERROR, "fsdp", "stands beside deepspeed; the Trainer refuses both.", "Keep one.")
-        if "deepspeed" in parallel:
+        section = self.section(self._parsed(data), CONFIG)
+        if "deepspeed" in said:
             read_deepspeed_argument(self, data["deepspeed"], self._hidden, precision)
-            if self.pure and options["stage"] == ("3",):
+            if self.pure and self.reading.options["stage"] == ("3",):
                 self.found("ZP201", ERROR, "pure_bf16", "is refused with ZeRO-3 by LLaMA-Factory.", "Say bf16.")
-        elif "fsdp" in parallel:
-            read_trainer_fsdp(self, data["fsdp"], self.section(self._parsed(data), CONFIG))
-        elif self.section(self._parsed(data), CONFIG):
+            return
+        if "fsdp" in said:
+            read_trainer_fsdp(self, data["fsdp"], section)
+        elif section:
             self.found("ZP206", WARNING, CONFIG, "has no effect without fsdp.", "Say fsdp: full_shard.")
-        if "deepspeed" not in parallel:
-            self._recipe(precision)
-        return self.reading
+        self._recipe(precision)
 
     def _liger(self, data: Mapping[str, Any]) -> None:
         """Fused kernels: all that liger applies by itself, or those of its configuration."""
@@ -158,8 +166,9 @@ class _Reader(Reader):
         on = [name for name in ("bf16", "fp16") if self.flag(data, name)]
         if len(on) > 1:
             self.found("ZP201", ERROR, "fp16", "and bf16 are both on; the Trainer refuses both.", "Keep one.")
-        self.reading.half = on[0] if on else ""
-        return on[0] if on else "no"
+        self.pure = self.flag(data, "pure_bf16")
+        self.reading.half = "bf16" if self.pure else on[0] if on else ""
+        return self.reading.half or "no"
 
     def _recipe(self, precision: str) -> None:
         """Weights: fp32 under FSDP with mixed precision, else as the checkpoint has them."""
