@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from zeroplan.core.findings import ERROR, SEVERITIES
 from zeroplan.errors import InputError
 from zeroplan.formats.deepspeed import read_deepspeed
+from zeroplan.formats.deepspeed_keys import DEFAULT_MAX_LIVE, MAX_LIVE
 from zeroplan.formats.derived import batch_findings, derived_batch
+from zeroplan.formats.presets import Presets
 from zeroplan.formats.reading import Reading
 
 DATA = Path(__file__).parent / "data" / "deepspeed"
@@ -345,3 +347,7 @@ def test_what_changes_memory_or_traffic_is_said(tmp_path: Path, config: dict[str
     found = written(tmp_path, config)
     assert ("ZP301", "warning", key) in told(found)
     assert found.unmodelled is not judged
+
+
+def test_the_limit_of_gathered_weights_is_the_frameworks_own() -> None:
+    assert Presets().framework("deepspeed").limits[MAX_LIVE] == DEFAULT_MAX_LIVE

@@ -138,6 +138,27 @@ def test_a_model_is_counted_from_its_config(hub: dict[str, str]) -> None:
     assert not [path for path, _ in Hub.seen if "safetensors" in path]
 
 
+def test_a_command_asks_once(hub: dict[str, str], tmp_path: Path) -> None:
+    fit("me/known", hub)
+    once = len(Hub.seen)
+    Hub.seen.clear()
+    files = [tmp_path / name for name in ("a.json", "b.json")]
+    for file in files:
+        file.write_text('{"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 1}', "utf-8")
+    run(
+        "check",
+        *map(str, files),
+        "--model",
+        "me/known",
+        "--gpus",
+        "8",
+        "--gpu",
+        "h100",
+        **{**hub, "HF_HOME": str(tmp_path)},
+    )
+    assert 0 < len(Hub.seen) <= once
+
+
 def test_what_was_fetched_is_there_offline(hub: dict[str, str]) -> None:
     fit("me/known", hub)
     offline = {**hub, "HF_HUB_OFFLINE": "1"}

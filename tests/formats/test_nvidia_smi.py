@@ -75,7 +75,7 @@ def test_a_card_of_no_preset_keeps_room_for_the_driver(tmp_path: Path) -> None:
         ("", 0, "lists no GPU"),
         ("", 18, "nvidia-smi failed"),
         ("NVIDIA A100-SXM4-40GB, [Unknown Error], Disabled", 0, "does not say the memory"),
-        ("\x1b[31mevil\x1b[0m, 1, Disabled", 0, "less than a context takes"),
+        ("\x1b[31mevil\x1b[0m, 1, Disabled", 0, "less memory than a CUDA context takes"),
         ("garbage", 0, "lists no GPU"),
         ("No devices were found", 0, "lists no GPU"),
     ],

@@ -1,5 +1,6 @@
 """A user's own presets: they win by name, and what is wrong with them is said with file and key."""
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -237,3 +238,13 @@ def complaints(folder: str) -> int:
     except InputError as error:
         return len(error.faults)
     return 0
+
+
+def test_cards_of_one_title_are_two_cards(write: Write) -> None:
+    write("gpu/our-card.toml", GPU)
+    folder = str(write("gpu/our-other-card.toml", GPU.replace("39.5", "79.5")))
+    ran = run(
+        *("fit", "--params", "1e9", "--gpus", "8", "--gpu", "our-card,our-other-card"),
+        *("--presets", folder, "--format", "json"),
+    )
+    assert [each["gpu"] for each in json.loads(ran.stdout)["results"]] == ["our-card", "our-other-card"]

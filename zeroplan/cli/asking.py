@@ -202,7 +202,7 @@ def _cards(presets: Presets, given: Given, otherwise: Cards) -> tuple[Card, ...]
     found = [faults.attempt(partial(_named_cards, presets, name, node)) for name in parts(given["gpu"])]
     faults.report()
     if found:
-        return tuple({card.gpu.title: card for cards in found if cards for card in cards}.values())
+        return tuple({(card.gpu.name, card.gpu.title): card for cards in found if cards for card in cards}.values())
     if node is not None:
         return (Card(gpu=presets.gpu(node.gpu, f"node {node.name}, gpu"), node=node),)
     return tuple(presets.card(gpu) for gpu in otherwise(presets))

@@ -15,15 +15,15 @@ from zeroplan.cli.typed import missing, parts, typed
 from zeroplan.core.findings import taken
 from zeroplan.core.verdict import TIGHT, CardAnswer, fit
 from zeroplan.errors import InputError
-from zeroplan.formats.accelerate import fsdp2_settings
-from zeroplan.formats.written import NO_SYNC, accelerate_file, deepspeed_file
+from zeroplan.formats.accelerate_keys import NO_SYNC, fsdp2_settings
+from zeroplan.formats.written import accelerate_file, deepspeed_file
 
 if TYPE_CHECKING:
     from zeroplan.cli.given import Given
 
 FRAMEWORKS = {"deepspeed": "deepspeed", "accelerate": "deepspeed", "fsdp2": "fsdp2"}
 """The formats, and the framework that each is of where none is typed."""
-SHARDED, OVERLAP = ("2", "3"), "overlap_comm"
+SHARDED, OVERLAP, MIXED = ("2", "3"), "overlap_comm", "fsdp-mixed"
 
 
 @click.command("config", cls=GroupedCommand, short_help="The configuration file of a plan that fits.")
@@ -75,7 +75,7 @@ def _under(form: str, given: Given) -> Given:
     if framework.startswith("fsdp"):
         under["stage"] = _sharded(under["stage"])
     if framework == "fsdp2":
-        under["set"] = (*fsdp2_settings(under["recipe"] in (None, "fsdp-mixed")), *under["set"])
+        under["set"] = (*fsdp2_settings((under["recipe"] or MIXED).strip().lower() == MIXED), *under["set"])
     if framework.startswith("fsdp") and under["grad_accum"].strip() != "1":
         under["set"] = (f"{NO_SYNC}=true", *under["set"])
     return under

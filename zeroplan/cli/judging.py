@@ -15,6 +15,7 @@ from zeroplan.core.plan import MOST_MICRO_BATCHES
 from zeroplan.core.question import Question
 from zeroplan.core.verdict import CardAnswer, fit
 from zeroplan.errors import Faults, InputError, one_line, printable
+from zeroplan.formats.accelerate_keys import NO_SYNC
 from zeroplan.formats.configs import read_config
 from zeroplan.formats.derived import batch_findings, derived_batch, derived_groups
 from zeroplan.formats.models import known_name, width_of
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from zeroplan.formats.reading import Reading
 
 MOST_NAME = 200
-NO_SYNC = "no_sync=true"
 UNCERTAIN = "whether it fits is not judged while there are errors: what is asked for is not certain."
 
 
@@ -135,7 +135,7 @@ def _wanted(reading: Reading, given: Given) -> Given:
         name: value for name, value in options.items() if name not in aside and (name == "framework" or not typed(name))
     }
     if reading.quiet and options["framework"].startswith("fsdp") and wanted["grad_accum"].strip() != "1":
-        options["set"] = (*options.get("set", ()), NO_SYNC)
+        options["set"] = (*options.get("set", ()), f"{NO_SYNC}=true")
     wanted["set"] = (*options.get("set", ()), *given["set"])
     return cast("Given", wanted)
 

@@ -27,6 +27,7 @@ from zeroplan.formats.accelerate_keys import (
     STAGES,
     STRATEGIES,
     UNMODELLED,
+    fsdp2_settings,
 )
 from zeroplan.formats.deepspeed import read_deepspeed
 from zeroplan.formats.files import read_bytes
@@ -44,11 +45,6 @@ def read_accelerate(path: str, hidden: int | None = None) -> Reading:
     """
     text = read_bytes(path, LARGEST_YAML).decode("utf-8-sig", errors="replace")
     return _Reader(path, text, hidden).read(mapping(text, path))
-
-
-def fsdp2_settings(mixed: bool) -> tuple[str, ...]:
-    """What accelerate 1.14 and later do under FSDP2, as settings of the framework."""
-    return ("embedding_unit=true", *(("reduce_16bit=true",) if mixed else ()))
 
 
 class _Reader(Reader):

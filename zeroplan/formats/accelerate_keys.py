@@ -1,5 +1,7 @@
 """The keys of accelerate's configuration, as of accelerate 1.15: known, refused, and what they mean."""
 
+from zeroplan.core.plan import EMBEDDING_UNIT
+
 DEEPSPEED, FSDP, PARALLEL = "deepspeed_config", "fsdp_config", "parallelism_config"
 KNOWN_TOP = frozenset(
     (
@@ -45,3 +47,11 @@ STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID
 STAGES = {"FULL_SHARD": 3, "SHARD_GRAD_OP": 2, "NO_SHARD": 0, "HYBRID_SHARD": 3, "HYBRID_SHARD_ZERO2": 2}
 UNMODELLED = ("tp", "cp", "sp")
 """Ways of parallelism_config that zeroplan does not model."""
+REDUCE_16BIT, NO_SYNC = "reduce_16bit", "no_sync"
+"""Settings of FSDP that accelerate's mixed precision, and its accumulation, always are; utils/dataclasses.py,
+accelerator.py."""
+
+
+def fsdp2_settings(mixed: bool) -> tuple[str, ...]:
+    """What accelerate 1.14 and later do under FSDP2 (utils/fsdp_utils.py), as settings of the framework."""
+    return (f"{EMBEDDING_UNIT}=true", *((f"{REDUCE_16BIT}=true",) if mixed else ()))

@@ -135,7 +135,7 @@ class _Reader(ZeroReader):
                 mend = f"Give --{option.replace('_', '-')}."
                 self.found("ZP302", NOTE, key, "is auto: the launcher says it; 1 is taken.", mend)
             elif value is not None and value != AUTO:
-                found[option] = self._whole(data, key, 1, least=1, most=10**9)
+                found[option] = self.whole(data, key, 1, least=1, most=10**9)
         self.reading.train_batch = found.pop("train_batch", None)
         self.reading.options.update({option: str(value) for option, value in found.items()})
         self.reading.derives_batch = AUTO not in (data.get(key) for key in (*keys.BATCH, "train_batch_size"))

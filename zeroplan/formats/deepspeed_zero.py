@@ -52,7 +52,7 @@ class ZeroReader(Reader):
             self.found("ZP302", NOTE, f"{keys.ZERO}.stage", said, "Say the stage.")
         else:
             known = int(stage) if isinstance(stage, bool) or stage in ("0", "1", "2", "3") else stage
-            self.reading.options["stage"] = (str(self._whole({"stage": known}, "stage", 0, most=3)),)
+            self.reading.options["stage"] = (str(self.whole({"stage": known}, "stage", 0, most=3)),)
         persistent = zero.get("stage3_param_persistence_threshold", zero.get("param_persistence_threshold", 0))
         if isinstance(persistent, int | float) and persistent > keys.PERSISTENT:
             self.not_modelled(f"{keys.ZERO}.stage3_param_persistence_threshold")
@@ -82,9 +82,8 @@ class ZeroReader(Reader):
         if stage == "3" and ahead >= alive > 0:
             said = f"gathers up to {ahead:,} elements in advance, as many as may be gathered at all ({alive:,})"
             mend = "Use less: DeepSpeed's default is 5e7."
-            self.found(
-                "ZP109", WARNING, f"{keys.ZERO}.{keys.PREFETCH}", f"{said}: {format_size(2 * ahead, 'GB')} GB.", mend
-            )
+            said = f"{said}: {format_size(2 * ahead, 'GB')} GB in 16 bits."
+            self.found("ZP109", WARNING, f"{keys.ZERO}.{keys.PREFETCH}", said, mend)
 
     def _twins(self, zero: Mapping[str, Any]) -> None:
         """A key with and without stage3_, of which DeepSpeed takes one; and sizes below nothing."""
@@ -144,8 +143,8 @@ class ZeroReader(Reader):
                     self._number(f"offload_param.{key}", key, section[key])
 
     def _plus_plus(self, zero: Mapping[str, Any]) -> None:
-        said = word_of(zero.get("zero_hpz_partition_size", 1)).removesuffix(".0")
-        group = self.whole({"size": said}, "size", 1, least=1, path=f"{keys.ZERO}.zero_hpz_partition_size")
+        name = "zero_hpz_partition_size"
+        group = self.whole(zero, name, 1, least=1, path=f"{keys.ZERO}.{name}")
         if group > 1:
             self.reading.options["hpz"] = str(group)
         quantized = {"weights": "zero_quantized_weights", "gradients": "zero_quantized_gradients"}
@@ -175,15 +174,6 @@ class ZeroReader(Reader):
         else:
             said = "is auto, which follows from the model's width; DeepSpeed's default is taken."
             self.found("ZP302", NOTE, path, said, "Give --model.")
-
-    def _whole(self, section: Mapping[str, Any], key: str, default: int, least: int = 0, most: int = 10**6) -> int:
-        value = section.get(key, default)
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            self.found("ZP201", ERROR, key, f"{printable(value)} is not a whole number from {least} to {most}.")
-            return default
-        return value
 
 
 def is_on(value: object) -> bool:

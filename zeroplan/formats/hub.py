@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from zeroplan.core.model import Model
@@ -26,8 +27,12 @@ def is_hub_name(text: str) -> bool:
     return NAME.fullmatch(text) is not None and ".." not in text
 
 
+@cache
 def read_hub(text: str, where: str = "--model") -> Model:
-    """The model that org/name names; raises InputError where it is not there, not open, or cannot be counted."""
+    """The model that org/name names, asked for once a process.
+
+    Raises InputError where it is not there, not open, or cannot be counted.
+    """
     try:
         import huggingface_hub  # noqa: F401
     except ImportError as error:

@@ -1,10 +1,11 @@
 """The GPUs of this machine, as `nvidia-smi` lists them."""
 
 import subprocess
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from zeroplan.core.hardware import CONTEXT_BYTES, DRIVER_RESERVE_BYTES, MIB, Gpu
+from zeroplan.core.hardware import MIB, Gpu
 from zeroplan.errors import InputError, one_line, printable
 from zeroplan.formats.presets import Presets
 
@@ -75,11 +76,8 @@ def gpu_of(listed: Listed, presets: Presets) -> Gpu:
         total = record.memory_mib or record.torch_total_bytes / MIB
         if _bare(listed.name) in map(_bare, record.driver_names) and abs(listed.memory_mib / total - 1) < SAME_CARD:
             return record
-    usable = listed.memory_mib * MIB - DRIVER_RESERVE_BYTES - CONTEXT_BYTES
-    if usable < 1:
-        said = f"{printable(listed.name)} has {listed.memory_mib} MiB, less than a context takes."
-        raise InputError("--gpu auto", said)
-    return Gpu(name="custom", title=one_line(listed.name)[:60], usable_bytes_stated=usable, bf16=None)
+    derived = Gpu(name="custom", title=one_line(listed.name)[:60], memory_mib=listed.memory_mib, bf16=None)
+    return replace(derived, memory_mib=None, usable_bytes_stated=derived.usable_bytes)
 
 
 def _bare(name: str) -> str:

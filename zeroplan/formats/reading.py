@@ -102,8 +102,8 @@ class Reader:
         path: str = "",
     ) -> int:
         """A value that is a whole number within bounds; the default where it is none, or not there."""
-        word = word_of(section.get(key, default))
-        if re.fullmatch("-?[0-9]{1,7}", word) and least <= int(word) <= most:
+        word = word_of(section.get(key, default)).removesuffix(".0")
+        if re.fullmatch("-?[0-9]{1,10}", word) and least <= int(word) <= most:
             return int(word)
         said = f"{printable(word)} is not a whole number from {least} to {most}."
         self.found("ZP201", ERROR, path or key, said)

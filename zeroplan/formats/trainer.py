@@ -13,7 +13,7 @@ from typing import Any
 from zeroplan.core.findings import ERROR, NOTE, WARNING
 from zeroplan.errors import InputError, one_line, printable
 from zeroplan.formats import trainer_keys as keys
-from zeroplan.formats.accelerate import fsdp2_settings
+from zeroplan.formats.accelerate_keys import fsdp2_settings
 from zeroplan.formats.deepspeed import deepspeed_text, read_deepspeed
 from zeroplan.formats.deepspeed_keys import BATCH
 from zeroplan.formats.files import read_bytes
@@ -23,6 +23,8 @@ from zeroplan.formats.trainer_scripts import ALONE_LOSSES, EAGER, OFF, OTHERWISE
 from zeroplan.formats.yaml_mapping import LARGEST_YAML, json_of, mapping
 
 NOTHING = ("null", "", "false")
+TEXTS = (CONFIG, "accelerator_config")
+"""Arguments that can be JSON in a text, or the path of a file."""
 
 
 def read_trainer(path: str, hidden: int | None = None) -> Reading:
@@ -44,9 +46,7 @@ class _Reader(Reader):
         script = script_of(data)
         self._beside(data, script)
         data = {**script.defaults(data), **data}
-        accelerator = data.get("accelerator_config")
-        if isinstance(accelerator, str) and accelerator.strip().startswith("{"):
-            data["accelerator_config"] = mapping(accelerator, self.reading.path, typed=True)
+        data |= {key: self._parsed(key, data[key]) for key in TEXTS if isinstance(data.get(key), str)}
         options = self.reading.options
         options["micro_batch"] = str(self.whole(data, "per_device_train_batch_size", keys.BATCH, least=1))
         options["grad_accum"] = str(self.whole(data, "gradient_accumulation_steps", 1, least=1))
@@ -91,7 +91,7 @@ class _Reader(Reader):
         said = [key for key in ("fsdp", "deepspeed") if word_of(data.get(key)) not in NOTHING and data[key] != []]
         if len(said) > 1:
             self.found("ZP201", ERROR, "fsdp", "stands beside deepspeed; the Trainer refuses both.", "Keep one.")
-        section = self.section(self._parsed(data), CONFIG)
+        section = self.section(data, CONFIG)
         if "deepspeed" in said:
             read_deepspeed_argument(self, data["deepspeed"], self._hidden, precision)
             if self.pure and self.reading.options["stage"] == ("3",):
@@ -140,15 +140,13 @@ class _Reader(Reader):
             if key in data and word_of(data[key]) not in whole:
                 self.not_modelled(key, "training a part of the model is not modelled")
 
-    def _parsed(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With fsdp_config as a mapping, where it is JSON in a text; accelerator_config likewise, below."""
-        given = data.get(CONFIG)
-        if not isinstance(given, str) or not given.strip():
-            return data
-        if not given.strip().startswith("{"):
-            self.not_modelled(CONFIG, f"{printable(given)} is another file, which is not read")
-            return {**data, CONFIG: None}
-        return {**data, CONFIG: mapping(given, self.reading.path, typed=True)}
+    def _parsed(self, key: str, text: str) -> object:
+        """A mapping that is JSON in a text."""
+        if text.strip().startswith("{"):
+            return mapping(text, self.reading.path, typed=True)
+        if text.strip():
+            self.not_modelled(key, f"{printable(text)} is another file, which is not read")
+        return None
 
     def _otherwise(self, data: Mapping[str, Any]) -> None:
         """Note arguments under which another plan runs than the one that is read."""
@@ -174,19 +172,12 @@ class _Reader(Reader):
         """Weights: fp32 under FSDP with mixed precision, else as the checkpoint has them."""
         options = self.reading.options
         mixed = precision != "no"
-        options["recipe"] = "fsdp-mixed" if mixed else "fp32-adam"
-        if options["framework"] == "fsdp2":
-            options["set"] = fsdp2_settings(False)
+        options["recipe"] = "pure-bf16" if self.pure else "fsdp-mixed" if mixed else "fp32-adam"
         if options["framework"] == "ddp":
-            options.setdefault("stage", ("0",))
-            if self.pure:
-                options["recipe"] = "pure-bf16"
-                return
-        elif mixed:
-            if self.pure:
-                options["recipe"] = "pure-bf16"
-            if options["framework"] == "fsdp2":
-                options["set"] = fsdp2_settings(not self.pure)
+            options["stage"] = ("0",)
+        elif options["framework"] == "fsdp2":
+            options["set"] = fsdp2_settings(mixed and not self.pure)
+        if self.pure or (mixed and options["framework"] != "ddp"):
             return
         said = "weights keep the checkpoint's type: taken are fp32 ones; 16-bit ones take half."
         self.found("ZP302", NOTE, "bf16" if not mixed else precision, said)

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zeroplan.core.plan import EMBEDDING_UNIT, Plan, option_of
 from zeroplan.core.scheme import PLACES
 from zeroplan.errors import InputError
+from zeroplan.formats.accelerate_keys import NO_SYNC, REDUCE_16BIT
 from zeroplan.formats.deepspeed_keys import NUMBERS, ZERO
 
 if TYPE_CHECKING:
     from zeroplan.core.workload import Workload
 
-REDUCE_16BIT, NO_SYNC = "reduce_16bit", "no_sync"
-"""What accelerate's mixed precision, and its accumulation, always are."""
 NVME = "/local_nvme"
 """Where a file says that disks are: it has to say something, and only the user knows."""
 RECOMPUTE = "recompute {}: the model's or the trainer's gradient checkpointing."
